@@ -1,0 +1,89 @@
+# Every target works in an empty environment: `env -i HOME=/tmp/x PATH=/usr/bin:/bin make crawl`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+SEEDS ?=
+ROUNDS ?= 3
+LAKE ?= $(if $(SEEDS),lake,demo-lake)
+ARGS ?=
+PYTHON ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+export PYSPARK_PYTHON := $(CURDIR)/$(PY)
+export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(PY)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  Variables of crawl: SEEDS=file ROUNDS=$(ROUNDS) LAKE=path ARGS='--set section.key=value'"
+
+.PHONY: setup
+setup: $(VENV)/.installed ## Virtual environment, locked dependencies, Java, the Delta jars; offline when done once
+	@$(PY) -m jobs.java
+	@$(PY) -m jobs.jars
+
+.PHONY: crawl
+crawl: setup ## Crawl SEEDS in ROUNDS rounds into LAKE; without SEEDS the demo web
+	@$(if $(SEEDS),$(VENV)/bin/orbweaver crawl $(SEEDS),$(PY) -m jobs.demo) \
+		--rounds $(ROUNDS) --lake "$(LAKE)" $(ARGS)
+
+.PHONY: test
+test: setup ## All tests that need nothing outside this machine
+	$(PY) -m pytest -m "not soak and not bench" $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(VENV)/.installed ## The tests without a JVM, in seconds
+	$(PY) -m pytest -q -m "not jvm and not slow and not soak and not bench" $(ARGS)
+
+.PHONY: check
+check: $(VENV)/.installed ## Lint, format and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+.PHONY: fmt
+fmt: $(VENV)/.installed ## Format, and mend what the linter can mend
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+.PHONY: bench
+bench: setup ## Measure; ARCHITECTURE.md has the figures
+	$(PY) -m tests.benchmarks $(ARGS)
+
+.PHONY: lock
+lock: $(VENV)/.installed ## Pin all dependencies of requirements.in with their hashes
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-emit-index-url --output-file requirements.lock requirements.in
+
+.PHONY: clean
+clean: ## Remove what setup and the tests made; lakes stay
+	rm -rf $(VENV) .jars build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian keeps venv in a package of its own; its name is in the message that `python -m venv` prints.
+$(PY):
+	@for name in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+		if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$name; break; fi; \
+	done; \
+	if [ -z "$${python:-}" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3" >&2; exit 1; fi; \
+	if ! "$$python" -c 'import ensurepip' 2>/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy "$$(basename "$$python")-venv"; \
+	fi; \
+	"$$python" -m venv $(VENV)
+
+# pip and setuptools come first and from the lock as well, so that pyspark, which has no wheel, is built by them.
+$(VENV)/.locked: requirements.lock | $(PY)
+	@echo "Installing the locked dependencies (pyspark is built here: a minute or two) ..."
+	@awk '/^[a-z]/ {keep = /^(pip|setuptools)==/} keep' requirements.lock > $(VENV)/first.lock
+	@$(PY) -m pip install --quiet --require-hashes --requirement $(VENV)/first.lock
+	@$(PY) -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements.lock
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.locked
+	@$(PY) -m pip install --no-index --no-deps --no-build-isolation --editable . > $(VENV)/editable.log 2>&1 \
+		|| { cat $(VENV)/editable.log >&2; exit 1; }
+	@touch $@

@@ -1,0 +1,131 @@
+"""The loop of a partition: hosts come when they are due, a limited number of them at once, until the time box ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from crawler.fetch.host_queue import HostQueue, HostRun
+from crawler.fetch.recorder import Recorder, StorageFailed
+from crawler.fetch.visitor import Visitor
+from crawler.records import Outcome
+
+GRACE_S = 10.0
+"""How long exchanges that have begun may go on after the time box; then they are cut off."""
+
+MAX_NAP_S = 60.0  # the clock on the wall may be set while we sleep
+
+
+@dataclass
+class FetchLoop:
+    """Visits the hosts of a queue until each of their URLs has its outcome."""
+
+    visitor: Visitor
+    recorder: Recorder
+    clock: Callable[[], float]
+    deadline_at: float
+    connections: int
+    queue: HostQueue = field(default_factory=HostQueue)
+    _active: dict[asyncio.Task[None], HostRun] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def hosts_waiting(self) -> int:
+        return len(self.queue)
+
+    async def run(self) -> None:
+        """Fetch; raises what storage raises."""
+        try:
+            while (self.queue or self._active) and self.clock() < self.deadline_at:
+                self._start_due()
+                await self._sleep()
+                self._collect()
+            for host in self.queue.drain():
+                self._end(host, None)
+            await self._cut_off()
+        finally:
+            for task in self._active:
+                task.cancel()
+
+    def _start_due(self) -> None:
+        now = self.clock()
+        while len(self._active) < self.connections and (host := self.queue.pop_due(now)) is not None:
+            task = asyncio.create_task(self._visit(host))
+            self._active[task] = host
+            task.add_done_callback(self._done)
+
+    def _done(self, _: asyncio.Task[None]) -> None:
+        self._wake.set()
+
+    async def _sleep(self) -> None:
+        """Until a visit ends, the next host is due, or the time box is over."""
+        if not self.queue and not self._active:
+            return
+        is_full = len(self._active) >= self.connections
+        next_at = None if is_full else self.queue.next_at()
+        until = self.deadline_at if next_at is None else min(next_at, self.deadline_at)
+        delay = min(until - self.clock(), MAX_NAP_S)
+        timer = asyncio.get_running_loop().call_later(max(delay, 0.0), self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+        self._wake.clear()
+
+    def _collect(self) -> None:
+        """Let go of the visits that have ended; raise what one of them raised."""
+        for task in [task for task in self._active if task.done()]:
+            del self._active[task]
+            task.result()
+
+    async def _visit(self, host: HostRun) -> None:
+        """Go on with the host as long as it is due and no other is."""
+        while True:
+            again_at = await self._step(host)
+            now = self.clock()
+            if host.current is None or again_at is None or again_at >= self.deadline_at:
+                self._end(host, again_at)
+                return
+            if again_at > now or self.queue.is_due(now):
+                self.queue.push(host, again_at)
+                return
+
+    async def _step(self, host: HostRun) -> float | None:
+        """A step of the host; a bug of ours costs the URL at hand, not the partition."""
+        try:
+            return await self.visitor.step(host)
+        except StorageFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a server made us do wrong must not end the round
+            if host.current is not None:
+                self.recorder.settle(host, Outcome.QUARANTINED, f"{type(error).__name__}: {error}")
+            return self.visitor.network.politeness.host_ready_at(host.turn)
+
+    def _end(self, host: HostRun, next_at: float | None) -> None:
+        """The host's turn in this round is over; what is left of it was not reached."""
+        if host.turn.not_before >= self.deadline_at:
+            until = datetime.fromtimestamp(min(host.turn.not_before, 32_503_680_000), UTC)
+            reason = f"host waits until {until:%Y-%m-%dT%H:%M:%SZ}"
+        else:
+            reason = "time box over" if next_at is None else "time box too short for the delay of the host"
+        self.recorder.settle_rest(host, Outcome.NOT_REACHED, reason)
+        host.close()
+
+    async def _cut_off(self) -> None:
+        """Give the exchanges that have begun a little more time, then end them."""
+        if self._active:
+            await asyncio.wait(self._active, timeout=GRACE_S)
+        late = {task: host for task, host in self._active.items() if not task.done()}
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+        for task, host in self._active.items():
+            if not task.cancelled():
+                task.result()
+            if host.is_asking and host.current is not None:
+                self.recorder.settle(host, Outcome.TIMEOUT, "time box over")
+            self._end(host, None)
+        self._active.clear()
+        for host in self.queue.drain():
+            self._end(host, None)

@@ -1,0 +1,144 @@
+"""Fetch one partition of a plan: read it, go on after what is sealed, fetch politely, leave sealed segments."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from crawler.fetch.addresses import address_policy
+from crawler.fetch.capture import Capturer
+from crawler.fetch.host_queue import HostRun
+from crawler.fetch.loop import FetchLoop
+from crawler.fetch.network import Network
+from crawler.fetch.parsing import PageParser
+from crawler.fetch.plan_file import Plan, PlannedHost, read_plan
+from crawler.fetch.policies import product_token, url_filters, url_policy, user_agent
+from crawler.fetch.politeness import Politeness
+from crawler.fetch.progress import Heartbeat
+from crawler.fetch.recorder import Recorder
+from crawler.fetch.resolver import Resolver, parse_host_map
+from crawler.fetch.robots_cache import fresh_copy
+from crawler.fetch.robots_desk import RobotsDesk
+from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcomes, sealed_segments
+from crawler.fetch.visitor import Visitor
+from crawler.fetch.warc import WarcInfo
+from crawler.records import Outcome, PartitionTask, SealedSegment
+from crawler.settings import Settings
+from crawler.storage import Store
+
+Clock = Callable[[], float]
+
+
+def fetch_partition(
+    task: PartitionTask, settings: Settings, attempt: int = 0, clock: Clock = time.time
+) -> list[SealedSegment]:
+    """Fetch what is left of the partition; returns the segments sealed by this and all earlier attempts.
+
+    Every URL of the plan then has exactly one outcome row in them. What the web does never raises; a storage that
+    fails does, and leaves the sealed segments to the next attempt.
+    """
+    store = Store.open(task.lake)
+    earlier = sealed_segments(store, task)
+    done, newer = _what_is_done(store, earlier)
+    plan = read_plan(store, task.plan_files, done, newer)
+    if not plan.urls:
+        return earlier
+    resumed_at = clock() if task.is_resumed or attempt > 0 else None
+    info = WarcInfo.of(settings.crawl, user_agent(settings.crawl), socket.gethostname())
+    writer = SegmentWriter(store, task, settings.segment, info, attempt, clock)
+    recorder = Recorder(writer, clock)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_Partition(task, settings, recorder, resumed_at).fetch(plan, store))
+    except BaseException:
+        writer.abort()
+        raise
+    return [*earlier, *recorder.sealed]
+
+
+def _what_is_done(store: Store, segments: Iterable[SealedSegment]) -> tuple[list[int], dict[str, dict[str, Any]]]:
+    """The URL keys that have an outcome, and the newest state of each host, from sealed segments, oldest first."""
+    done: list[int] = []
+    newest: dict[str, dict[str, Any]] = {}
+    for segment in segments:
+        done += read_outcomes(store, segment, ["url_key"])["url_key"].to_numpy().tolist()
+        newest |= {row["host"]: row for row in read_host_states(store, segment)}
+    return done, newest
+
+
+class _Partition:
+    """The parts of a partition, put together."""
+
+    def __init__(self, task: PartitionTask, settings: Settings, recorder: Recorder, resumed_at: float | None) -> None:
+        self._task = task
+        self._settings = settings
+        self._recorder = recorder
+        clock = self._clock = recorder.clock
+        fetch, token = settings.fetch, product_token(settings.crawl)
+        policy, filters = url_policy(settings), url_filters(settings, task.scope)
+        self._politeness = Politeness(fetch, clock, task.partitions, resumed_at)
+        self._resolver = Resolver(host_map(fetch.host_map), address_policy(fetch), fetch.dns_ttl_s, clock)
+        agent = user_agent(settings.crawl)
+        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at)
+        self._parser = PageParser(settings.page, token)
+        self._robots = RobotsDesk(network, recorder, policy, filters, token)
+        capturer = Capturer(settings, policy, filters, self._parser)
+        self._visitor = Visitor(network, capturer, recorder, self._robots)
+
+    async def fetch(self, plan: Plan, store: Store) -> None:
+        """Fetch the plan and seal the last segment."""
+        loop = FetchLoop(
+            self._visitor, self._recorder, self._clock, self._task.deadline_at, self._settings.fetch.connections
+        )
+        for planned in plan.hosts:
+            self._enter(loop, plan, planned)
+        heartbeat = Heartbeat(store, self._task, self._recorder, loop, plan.urls)
+        beating = asyncio.create_task(heartbeat.run())
+        try:
+            await _first_to_end(loop.run(), beating)
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+            await self._parser.close()
+        self._recorder.seal()
+        await heartbeat.beat()
+
+    def _enter(self, loop: FetchLoop, plan: Plan, planned: PlannedHost) -> None:
+        """Put a host into the queue; one that an earlier attempt gave up has no further try in this round."""
+        state = planned.state
+        now, ttl_s = self._clock(), self._settings.fetch.robots_ttl_s
+        schemes = {copy.scheme for copy in state.robots}
+        knows_robots = bool(schemes) and all(fresh_copy(state.robots, scheme, now, ttl_s) for scheme in schemes)
+        turn = self._politeness.turn_of(state, planned.grouped_by, knows_robots=knows_robots)
+        host = HostRun.of(plan, planned, turn)
+        self._resolver.seed(state.host, state.addresses)
+        self._robots.register(host)
+        if state.is_out:
+            self._visitor.give_up(host, Outcome.HOST_FAILED, "out of the round since an earlier attempt")
+            return
+        loop.queue.push(host, self._politeness.host_ready_at(turn))
+
+
+def host_map(path: str) -> dict[str, list[str]]:
+    """The host map file of the settings, read where the partition runs."""
+    return parse_host_map(Path(path).read_text(encoding="utf-8")) if path else {}
+
+
+async def _first_to_end(work: Any, beating: asyncio.Task[None]) -> None:
+    """Wait for the work; a heart that stops (storage failed while sealing) ends it."""
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({working, beating}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            beating.result()
+        await working
+    finally:
+        working.cancel()

@@ -1,0 +1,48 @@
+"""The policies of the page room as the settings describe them, made on the executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from crawler import __version__
+from crawler.page.filters import UrlFilters
+from crawler.page.fingerprint import Fingerprinter
+from crawler.page.url import UrlPolicy
+from crawler.settings import CrawlSettings, Settings
+
+
+def url_policy(settings: Settings) -> UrlPolicy:
+    """How URLs are made canonical."""
+    return UrlPolicy(settings.url)
+
+
+def url_filters(settings: Settings, scope: bytes | None) -> UrlFilters:
+    """Which URLs may be fetched. `scope` holds the keys of `PartitionTask.scope`; None sets no bounds (seeds)."""
+    lines = _lines(settings.filters.block_lists)
+    if scope is None:
+        return UrlFilters(settings.filters, lines)
+    return UrlFilters(settings.filters, lines, scope, settings.scope.mode)
+
+
+def fingerprinter(settings: Settings) -> Fingerprinter:
+    """How near-duplicates are found."""
+    near = settings.near_duplicates
+    return Fingerprinter(near.permutations, near.bands, near.shingle_words, near.min_words, near.seed)
+
+
+def user_agent(crawl: CrawlSettings) -> str:
+    """Who we say we are: product token, version, and where the operator is to be found."""
+    product = crawl.user_agent if "/" in crawl.user_agent else f"{crawl.user_agent}/{__version__}"
+    return f"{product} (+{crawl.contact})" if crawl.contact else product
+
+
+def product_token(crawl: CrawlSettings) -> str:
+    """The name by which robots.txt and robots directives mean us."""
+    return crawl.user_agent.partition("/")[0].strip()
+
+
+def _lines(files: tuple[str, ...]) -> Iterator[str]:
+    for name in files:
+        with Path(name).open(encoding="utf-8", errors="replace") as file:
+            yield from file

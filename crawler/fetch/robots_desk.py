@@ -1,0 +1,155 @@
+"""Finding out what robots.txt says, hop by hop, at the pace of the servers that are asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crawler.fetch.capture import record_of
+from crawler.fetch.exchange import Exchange
+from crawler.fetch.host_queue import HostRun
+from crawler.fetch.network import Network
+from crawler.fetch.outcomes import wait_asked_for
+from crawler.fetch.politeness import Turn
+from crawler.fetch.recorder import Recorder
+from crawler.fetch.robots_cache import (
+    MAX_RETRIES,
+    RobotsQuest,
+    Verdict,
+    crawl_delay,
+    fresh_copy,
+    rules_of,
+    rules_when_unreachable,
+    tells,
+    with_copy,
+)
+from crawler.page.filters import UrlFilters
+from crawler.page.robots import Robots
+from crawler.page.url import Refusal, UrlPolicy
+from crawler.records import RobotsCopy
+
+SITEMAP_DEPTH = 1
+_LEAST_TTL_S = 600.0  # of a copy from this round, so that a TTL of 0 means "once a round" and not "before each page"
+
+
+@dataclass
+class RobotsDesk:
+    """Keeps the rules of the hosts of a partition up to date."""
+
+    network: Network
+    recorder: Recorder
+    policy: UrlPolicy
+    filters: UrlFilters
+    product_token: str
+    _turns: dict[str, Turn] = field(default_factory=dict)
+
+    def register(self, host: HostRun) -> None:
+        """A redirect that leads to this host takes its turn like any other request."""
+        self._turns[host.host] = host.turn
+
+    def rules(self, host: HostRun, scheme: str) -> Robots | None:
+        """The rules that hold now, None when the server must be asked."""
+        now = self.network.clock()
+        known = host.rules.get(scheme)
+        if known is not None and now < known[1]:
+            return known[0]
+        ttl_s = self.network.settings.robots_ttl_s
+        copy = fresh_copy(host.robots, scheme, now, ttl_s)
+        if copy is None:
+            return None
+        host.rules[scheme] = rules_of(copy), copy.fetched_at + ttl_s
+        host.turn.crawl_delay_s = crawl_delay(host.robots, self.product_token)
+        return host.rules[scheme][0]
+
+    async def ask(self, host: HostRun, scheme: str) -> float:
+        """Ask for robots.txt, or for the next hop to it, when the time has come; returns when to come again."""
+        if host.quest is None or host.quest.scheme != scheme:
+            host.quest = RobotsQuest(scheme, host.host)
+        quest, now = host.quest, self.network.clock()
+        turn, address = await self._target(host, quest)
+        if address is None:
+            return self._fail(host, quest, None)
+        ready_at = self.network.politeness.ready_at(turn, address)
+        if ready_at > now:
+            return ready_at
+        self.recorder.touch(host)
+        request = self.network.robots_request(quest.url, address)
+        exchange = await self.network.ask(turn, quest.url.partition(":")[0], request)
+        try:
+            return self._take(host, turn, quest, exchange)
+        finally:
+            self.recorder.touch(host)
+            exchange.close()
+
+    async def _target(self, host: HostRun, quest: RobotsQuest) -> tuple[Turn, str | None]:
+        """The turn and the address of the server that the quest has come to."""
+        if quest.target == host.host:
+            return host.turn, host.address
+        turn = self._turns.setdefault(quest.target, Turn())
+        resolved = await self.network.resolver.resolve(quest.target)
+        return turn, resolved.addresses[0].address if resolved.addresses else None
+
+    def _take(self, host: HostRun, turn: Turn, quest: RobotsQuest, exchange: Exchange) -> float:
+        if exchange.failure is None:
+            self.recorder.keep_robots(record_of(exchange, quest.url))
+        elif quest.target == host.host and host.tries_next_address(exchange.failure, exchange.failure_reason):
+            return self.network.politeness.host_ready_at(host.turn)
+        verdict = self._judge(quest, exchange)
+        if isinstance(verdict, RobotsCopy):
+            self._learn(host, verdict)
+            return self.network.politeness.host_ready_at(host.turn)
+        if verdict == "follow":
+            return self.network.clock()
+        wait_s = wait_asked_for(exchange) if exchange.failure is None else None
+        if wait_s is not None:
+            self.network.politeness.ask_to_wait(turn, wait_s)
+        return self._fail(host, quest, exchange)
+
+    def _judge(self, quest: RobotsQuest, exchange: Exchange) -> Verdict:
+        try:
+            return quest.judge(exchange, self.policy, self.network.settings.robots_max_bytes)
+        except Exception:  # noqa: BLE001 - what stops our own code must not open the door
+            return "unreachable"
+
+    def _learn(self, host: HostRun, copy: RobotsCopy) -> None:
+        host.robots = with_copy(host.robots, copy)
+        ttl_s = max(self.network.settings.robots_ttl_s, _LEAST_TTL_S)
+        rules = rules_of(copy)
+        host.rules[copy.scheme] = rules, copy.fetched_at + ttl_s
+        host.turn.crawl_delay_s = crawl_delay(host.robots, self.product_token)
+        host.turn.waits = 0
+        host.quest, host.is_out = None, False
+        found = [self.policy.canonical(link) for link in rules.sitemaps]
+        urls = [url for url in found if not isinstance(url, Refusal)]
+        self.recorder.discover([url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH) is None], "sitemap")
+
+    def _fail(self, host: HostRun, quest: RobotsQuest, exchange: Exchange | None) -> float:
+        """The server is unreachable: come back later, or give the scheme up for this round."""
+        now, settings = self.network.clock(), self.network.settings
+        status = exchange.status if exchange is not None and exchange.failure is None else 0
+        host.robots = with_copy(host.robots, RobotsCopy(quest.scheme, now, 0 if tells(status) else status))
+        self.recorder.touch(host)
+        old_rules = rules_when_unreachable(host.robots, quest.scheme, now)
+        if old_rules is not None:
+            host.rules[quest.scheme] = old_rules, now + max(settings.robots_ttl_s, _LEAST_TTL_S)
+            host.quest = None
+            return self.network.politeness.host_ready_at(host.turn)
+        quest.failures += 1
+        host.turn.not_before = max(host.turn.not_before, now + settings.robots_retry_s)
+        if quest.failures > MAX_RETRIES or host.turn.not_before >= self.network.deadline_at:
+            return self._give_up(host, quest, _why(exchange))
+        quest.restart()
+        return host.turn.not_before
+
+    def _give_up(self, host: HostRun, quest: RobotsQuest, reason: str) -> float:
+        host.unreachable[quest.scheme] = f"robots.txt: {reason}"
+        host.is_out = not host.rules
+        host.quest = None
+        return self.network.clock()
+
+
+def _why(exchange: Exchange | None) -> str:
+    if exchange is None:
+        return "no address at the end of a redirect"
+    if exchange.failure is not None:
+        return f"{exchange.failure} {exchange.failure_reason or ''}".strip()
+    return f"status {exchange.status}" if not tells(exchange.status) else f"body cut: {exchange.truncated or 'coding'}"

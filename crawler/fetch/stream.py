@@ -1,0 +1,201 @@
+"""One connection to a server: bytes from the socket, through TLS where there is one, into a reader, under deadlines.
+
+Deadlines are wall-clock (the loop's monotonic time): bytes that drip in do not move the one for the head nor the one
+for the whole exchange, only the idle one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import cast
+
+from crawler.fetch.headers import Origin
+from crawler.fetch.reader import ResponseReader
+from crawler.fetch.tls import TlsError, TlsLayer
+from crawler.records import Outcome
+
+READ_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds for the head and between two reads of a body, and the loop time at which the exchange must be over."""
+
+    head_s: float
+    idle_s: float
+    ends_at: float
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A connection to one origin at one address, for one exchange at a time."""
+
+    def __init__(self, origin: Origin, address: str, buffer: memoryview, tls: TlsLayer | None = None) -> None:
+        self.origin = origin
+        self.address = address
+        self.tls = tls
+        self.was_used = False
+        self._buffer = buffer
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._handshake: asyncio.Future[TlsError | None] | None = None
+        self._reader: ResponseReader | None = None
+        self._answer: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadlines = Deadlines(0, 0, 0)
+        self._head_by = 0.0
+        self._last_read = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def serves(self, origin: Origin, address: str) -> bool:
+        """True when a request to this origin at this address can go over this connection now."""
+        return self.is_open and self._answer is None and (self.origin, self.address) == (origin, address)
+
+    def close(self) -> None:
+        """Drop the connection at once, without waiting for the server."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def shake_hands(self) -> None:
+        """Complete the TLS handshake; TlsError says why not."""
+        assert self.tls is not None
+        self._handshake = self._loop.create_future()
+        self._step_handshake()
+        failure = await self._handshake
+        if failure is not None:
+            raise failure
+
+    async def ask(self, request: bytes, reader: ResponseReader, deadlines: Deadlines) -> None:
+        """Send a request and read until the reader is done, which it always is when this returns."""
+        now = self._loop.time()
+        self._reader, self._deadlines = reader, deadlines
+        self._head_by = now + deadlines.head_s
+        self._last_read = now
+        self._answer = self._loop.create_future()
+        first_check = min(now + min(deadlines.head_s, deadlines.idle_s), deadlines.ends_at)
+        self._timer = self._loop.call_at(first_check, self._check)
+        self._send(request)
+        try:
+            await self._answer
+        finally:
+            self._timer.cancel()
+            self._answer = self._reader = None
+            self.was_used = True
+            if not reader.is_reusable:
+                self.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._last_read = self._loop.time()
+        data = self._buffer[:nbytes]
+        if self.tls is None:
+            self._take(data)
+        else:
+            self._take_coded(self.tls, data)
+
+    def eof_received(self) -> bool:
+        self._over("closed")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over("reset" if exc else "closed")
+
+    def _take(self, data: memoryview | bytes) -> None:
+        reader = self._reader
+        if reader is None:
+            self.close()
+            return
+        reader.feed(data)
+        if reader.is_done:
+            self._wake()
+
+    def _take_coded(self, tls: TlsLayer, data: memoryview) -> None:
+        try:
+            if not tls.is_ready:
+                tls.receive(data)
+                self._step_handshake()
+                return
+            tls.receive(data)
+            is_open = tls.read(self._take_plain)
+        except TlsError as failure:
+            self._fail_tls(failure)
+            return
+        self._flush(tls)
+        if not is_open:
+            self._over("closed")
+
+    def _take_plain(self, data: bytes) -> None:
+        if self._reader is None:
+            self.close()
+        elif not self._reader.is_done:
+            self._take(data)
+
+    def _step_handshake(self) -> None:
+        tls, handshake = self.tls, self._handshake
+        assert tls is not None
+        try:
+            if not tls.is_ready:
+                tls.shake_hands()
+        except TlsError as failure:
+            self._fail_tls(failure)
+            return
+        self._flush(tls)
+        if tls.is_ready and handshake is not None and not handshake.done():
+            handshake.set_result(None)
+
+    def _fail_tls(self, failure: TlsError) -> None:
+        if self.tls is not None:
+            self._flush(self.tls)
+        if self._handshake is not None and not self._handshake.done():
+            self._handshake.set_result(failure)
+        elif self._reader is not None:
+            self._reader.fail(Outcome.TLS_FAILED, failure.reason)
+            self._wake()
+        self.close()
+
+    def _flush(self, tls: TlsLayer) -> None:
+        data = tls.pending()
+        if data and self._transport is not None:
+            self._transport.write(data)
+
+    def _send(self, request: bytes) -> None:
+        if self._transport is None:
+            return
+        if self.tls is None:
+            self._transport.write(request)
+        else:
+            self.tls.write(request)
+            self._flush(self.tls)
+
+    def _over(self, reason: str) -> None:
+        if self._handshake is not None and not self._handshake.done():
+            self._handshake.set_result(TlsError(f"{reason}_in_handshake"))
+        if self._reader is not None and not self._reader.is_done:
+            self._reader.end(reason)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(None)
+
+    def _check(self) -> None:
+        """Time out, or look again when the deadline that is next has come."""
+        reader = self._reader
+        if reader is None or reader.is_done:
+            return
+        is_head = reader.parsed is None
+        phase_by = self._head_by if is_head else self._last_read + self._deadlines.idle_s
+        due = min(phase_by, self._deadlines.ends_at)
+        if self._loop.time() < due:
+            self._timer = self._loop.call_at(due, self._check)
+            return
+        reader.time_out("exchange" if due == self._deadlines.ends_at else "head")
+        self._wake()

@@ -1,0 +1,196 @@
+"""Which URLs may enter the crawl. Every refusal has a reason, and the reasons are counted.
+
+Reasons: scheme, raw_too_long, too_long, too_deep, path_segments, path_repeats, denied_domain, block_list,
+denied_prefix, denied_pattern, not_allowed_pattern, out_of_scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import re2
+
+from crawler.page.url import Url, host_key, host_name, is_address, registered_domain
+
+
+class FilterRules(Protocol):
+    """The values of the filters; `settings.filters` is one of these. Lengths are in characters."""
+
+    @property
+    def schemes(self) -> tuple[str, ...]: ...
+    @property
+    def max_raw_length(self) -> int: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def max_depth(self) -> int: ...
+    @property
+    def max_path_segments(self) -> int: ...
+    @property
+    def max_segment_repeats(self) -> int: ...
+    @property
+    def deny_domains(self) -> tuple[str, ...]: ...
+    @property
+    def deny_prefixes(self) -> tuple[str, ...]: ...
+    @property
+    def deny_patterns(self) -> tuple[str, ...]: ...
+    @property
+    def allow_patterns(self) -> tuple[str, ...]: ...
+
+
+class UrlFilter(Protocol):
+    """A filter of a third party: a reason to refuse the URL, or None. It must be pure."""
+
+    def refuse(self, url: Url, depth: int) -> str | None: ...
+
+
+class UrlFilters:
+    """The filters of the settings, block lists and scope, in the order that costs least, then those of third parties.
+
+    `block_lines` are the lines of block lists: a domain (with all below it), a hosts(5) line, or a URL prefix; `#`
+    starts a comment. `scope` holds sorted little-endian int64 keys of hosts (`scope_mode` hosts) or of registered
+    domains (domains); mode web has no bounds.
+    """
+
+    def __init__(
+        self,
+        rules: FilterRules,
+        block_lines: Iterable[str] = (),
+        scope: bytes = b"",
+        scope_mode: str = "web",
+        further: Sequence[UrlFilter] = (),
+    ) -> None:
+        self.rules = rules
+        self.max_raw_length = rules.max_raw_length
+        self.max_depth = rules.max_depth
+        self._schemes = tuple(f"{scheme}://" for scheme in rules.schemes)
+        self._denied = frozenset(domain.lower().strip(".") for domain in rules.deny_domains)
+        domains, prefixes = _block_list(block_lines)
+        self._blocked, self._blocked_prefixes = frozenset(domains), tuple(prefixes)
+        self._denied_prefixes = tuple(rules.deny_prefixes)
+        self._deny = _any_of(rules.deny_patterns, "filters.deny_patterns")
+        self._allow = _any_of(rules.allow_patterns, "filters.allow_patterns")
+        self._scope, self._mode = np.frombuffer(scope, dtype="<i8"), scope_mode
+        self._further = tuple(further)
+        self.refuse_host = lru_cache(maxsize=65_536)(self._host_verdict)
+
+    def refuse(self, url: Url, depth: int) -> str | None:
+        """The reason why `url`, at `depth` links from a seed, may not be fetched; None when it may."""
+        if depth > self.max_depth:
+            return "too_deep"
+        return self.refuse_at_any_depth(url) or self._refused_further(url, depth)
+
+    def refuse_at_any_depth(self, url: Url) -> str | None:
+        """The same without the depth and without third parties' filters: it depends on nothing but the URL."""
+        text = url.url
+        if not text.startswith(self._schemes):
+            return "scheme"
+        if len(text) > self.rules.max_length:
+            return "too_long"
+        return self.refuse_host(url.host) or self._refused_path(text) or self._refused_text(text)
+
+    def _refused_further(self, url: Url, depth: int) -> str | None:
+        return next((reason for one in self._further if (reason := one.refuse(url, depth))), None)
+
+    @property
+    def has_further(self) -> bool:
+        """Whether filters of third parties take part."""
+        return bool(self._further)
+
+    def _host_verdict(self, host: str) -> str | None:
+        name = host_name(host)
+        if self._denied and not self._denied.isdisjoint(_domains_of(name)):
+            return "denied_domain"
+        if self._blocked and not self._blocked.isdisjoint(_domains_of(name)):
+            return "block_list"
+        return None if self._is_in_scope(host) else "out_of_scope"
+
+    def _is_in_scope(self, host: str) -> bool:
+        if self._mode == "web":
+            return True
+        key = host_key(host if self._mode == "hosts" else registered_domain(host))
+        at = int(np.searchsorted(self._scope, key))
+        return at < len(self._scope) and int(self._scope[at]) == key
+
+    def _refused_path(self, text: str) -> str | None:
+        slashes = text.count("/") - 2
+        if slashes <= self.rules.max_segment_repeats and slashes <= self.rules.max_path_segments:
+            return None
+        segments = text.partition("?")[0].split("/")[3:]
+        if not segments[-1]:
+            segments.pop()
+        if len(segments) > self.rules.max_path_segments:
+            return "path_segments"
+        return "path_repeats" if _repeats(segments, self.rules.max_segment_repeats) else None
+
+    def _refused_text(self, text: str) -> str | None:
+        if self._denied_prefixes and _has_prefix(text, self._denied_prefixes):
+            return "denied_prefix"
+        if self._blocked_prefixes and _has_prefix(text, self._blocked_prefixes):
+            return "block_list"
+        if self._deny is not None and self._deny.search(text):
+            return "denied_pattern"
+        if self._allow is not None and not self._allow.search(text):
+            return "not_allowed_pattern"
+        return None
+
+
+def _has_prefix(text: str, prefixes: tuple[str, ...]) -> bool:
+    """A prefix may leave out the scheme."""
+    return text.startswith(prefixes) or text.startswith(prefixes, text.index("//") + 2)
+
+
+def _domains_of(name: str) -> Iterator[str]:
+    """The name and all domains above it."""
+    yield name
+    if not is_address(name):
+        while "." in name:
+            name = name.partition(".")[2]
+            yield name
+
+
+def _repeats(segments: Sequence[str], allowed: int) -> bool:
+    """Whether some group of neighbouring segments comes more than `allowed` times in a row: /a/b/a/b/a/b."""
+    count = len(segments)
+    if count - len(set(segments)) < allowed:
+        return False
+    for size in range(1, count // (allowed + 1) + 1):
+        run = 0
+        for at in range(size, count):
+            run = run + 1 if segments[at] == segments[at - size] else 0
+            if run >= size * allowed:
+                return True
+    return False
+
+
+def _block_list(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Domains and URL prefixes of block list lines."""
+    domains: list[str] = []
+    prefixes: list[str] = []
+    for line in lines:
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if "/" in words[0]:
+            prefixes.append(words[0])
+        else:
+            names = words[1:] if len(words) > 1 and is_address(words[0]) else words[:1]
+            domains += [name.lower().strip(".") for name in names]
+    return domains, prefixes
+
+
+def _any_of(patterns: Sequence[str], setting: str) -> Any:
+    """One linear-time expression for all patterns, None for none of them."""
+    if not patterns:
+        return None
+    options = re2.Options()
+    options.log_errors = False
+    for pattern in patterns:
+        try:
+            re2.compile(pattern, options)
+        except re2.error as error:
+            raise ValueError(f"{setting}: {pattern!r} is no RE2 expression ({error})") from error
+    return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns), options)

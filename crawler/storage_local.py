@@ -1,0 +1,135 @@
+"""A lake in a local folder: what was reported as written survives a kill and a power cut."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+import pyarrow as pa
+
+from crawler.storage import OPEN_SUFFIX, ObjectWriter, Store, checked, normal_uri
+
+BUFFER_BYTES = 1024 * 1024
+
+
+class LocalStore(Store):
+    """A folder."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = normal_uri(uri)
+
+    def _full(self, path: str) -> Path:
+        return Path(self.uri, checked(path))
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        target = self._full(path)
+        unfinished = self._write_unfinished(target, data)
+        try:
+            os.link(unfinished, target)
+        except FileExistsError:
+            return False
+        finally:
+            unfinished.unlink(missing_ok=True)
+        sync_folder(target.parent)
+        return True
+
+    def put(self, path: str, data: bytes) -> None:
+        target = self._full(path)
+        unfinished = self._write_unfinished(target, data)
+        unfinished.replace(target)
+        sync_folder(target.parent)
+
+    def _write_unfinished(self, target: Path, data: bytes) -> Path:
+        make_folder(target.parent)
+        unfinished = target.with_name(f"{target.name}.{uuid4().hex[:8]}{OPEN_SUFFIX}")
+        try:
+            with unfinished.open("xb") as file:
+                file.write(data)
+                sync_file(file)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        return unfinished
+
+    def read(self, path: str) -> bytes:
+        return self._full(path).read_bytes()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with self._full(path).open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), length, offset)
+
+    def size(self, path: str) -> int:
+        return self._full(path).stat().st_size
+
+    def list(self, prefix: str) -> list[str]:
+        root = self._full(prefix) if prefix else Path(self.uri)
+        folders = ((Path(folder).relative_to(self.uri), names) for folder, _, names in os.walk(root))
+        found = (str(folder / name) for folder, names in folders for name in names)
+        return sorted(path for path in found if not path.endswith(OPEN_SUFFIX))
+
+    def delete(self, path: str) -> None:
+        self._full(path).unlink(missing_ok=True)
+
+    def open_writer(self, path: str) -> ObjectWriter:
+        return LocalWriter(path, self._full(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.OSFile(str(self._full(path)), mode="r")
+
+
+class LocalWriter:
+    """Writes `NAME.open`; `close` makes it durable and gives it its name."""
+
+    def __init__(self, path: str, target: Path) -> None:
+        make_folder(target.parent)
+        self.path = path
+        self._target = target
+        self._unfinished = target.with_name(target.name + OPEN_SUFFIX)
+        self._file: IO[bytes] = self._unfinished.open("xb", buffering=BUFFER_BYTES)
+        self._written = 0
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._written += len(data)
+
+    def tell(self) -> int:
+        return self._written
+
+    def close(self) -> None:
+        sync_file(self._file)
+        self._file.close()
+        self._unfinished.rename(self._target)
+        sync_folder(self._target.parent)
+
+    def abort(self) -> None:
+        """Leave nothing, also when the disk is full: what is buffered is not written any more."""
+        self._unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # the flush of the buffer; the file has no name any more
+            self._file.close()
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder and its parents so that they survive a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Wait until the content is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in the folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,156 @@
+"""Runs: append-only tables sorted by a 64-bit key and partitioned by key range, asked for the keys of a batch.
+
+A look-up sends the batch's distinct keys to their buckets and merges them there with the files that the pinned version
+names, read straight with Arrow. Its price is the batch and the keys, never a join with history in Spark. The plain
+Spark join is the oracle in the tests.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.group import GroupedData
+
+from crawler.schemas import Table, arrow_schema, ddl
+from crawler.storage import Store
+from crawler.tables.delta import DeltaTables
+
+Keep = Literal["newest", "oldest"]
+
+
+def bucket_of(key: str, buckets: int) -> Column:
+    """The bucket of a key column: its range among 2^24 equal ones, so that a host and its URLs share a bucket."""
+    return F.expr(f"CAST(shiftright(shiftrightunsigned({key}, 40) * {buckets}L, 24) AS INT)")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A pinned run: its files by bucket, and how it is asked. Travels to the executors."""
+
+    table: Table
+    files: dict[int, tuple[str, ...]]
+    buckets: int
+    store: Store
+
+    @property
+    def key(self) -> str:
+        return self.table.sorted_by[0]
+
+
+def pin_run(tables: DeltaTables, table: Table, version: int, buckets: int) -> Run:
+    """The run as it stands at a version."""
+    files: dict[int, list[str]] = defaultdict(list)
+    for file in tables.files(table, version):
+        files[file.partition["bucket"]].append(tables.store.relative(file.uri))
+    return Run(table, {bucket: tuple(paths) for bucket, paths in files.items()}, buckets, tables.store)
+
+
+def find(run: Run, keys: DataFrame, keep: Keep) -> DataFrame:
+    """The run's rows for the batch's keys (one column, named as the run's key): the newest or oldest row of each."""
+    columns = tuple(column for column in run.table.columns if column.name != "bucket")
+    if not run.files:
+        return keys.sparkSession.createDataFrame([], ddl(columns))
+
+    def look_up(group: pa.Table) -> pa.Table:
+        return _find_in_bucket(group, run, keep)
+
+    return _by_bucket(run, keys).applyInArrow(look_up, ddl(columns))
+
+
+def absent(run: Run, keys: DataFrame) -> DataFrame:
+    """The batch's distinct keys that the run does not hold."""
+    if not run.files:
+        return keys.select(run.key).distinct()
+
+    def look_up(group: pa.Table) -> pa.Table:
+        return _absent_in_bucket(group, run)
+
+    return _by_bucket(run, keys).applyInArrow(look_up, f"{run.key} bigint")
+
+
+def _by_bucket(run: Run, keys: DataFrame) -> GroupedData:
+    return keys.select(run.key).withColumn("bucket", bucket_of(run.key, run.buckets)).groupBy("bucket")
+
+
+def _batch(group: pa.Table, run: Run) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The sorted distinct keys of a group, and the files of its bucket."""
+    if not group.num_rows:
+        return np.empty(0, np.int64), ()
+    return np.unique(group[run.key].to_numpy()), run.files.get(group["bucket"][0].as_py(), ())
+
+
+def _absent_in_bucket(group: pa.Table, run: Run) -> pa.Table:
+    keys, files = _batch(group, run)
+    is_seen = np.zeros(len(keys), bool)
+    for path in files:
+        for stored, _ in _matching_row_groups(run, path, keys):
+            at = np.searchsorted(keys, stored)
+            at[at == len(keys)] = 0
+            is_seen[at[keys[at] == stored]] = True
+    return pa.table({run.key: pa.array(keys[~is_seen])})
+
+
+def _find_in_bucket(group: pa.Table, run: Run, keep: Keep) -> pa.Table:
+    columns = tuple(column for column in run.table.columns if column.name != "bucket")
+    schema = arrow_schema(columns)
+    keys, files = _batch(group, run)
+    found = [rows for path in files for rows in _matching_rows(run, path, keys, schema)]
+    if not found:
+        return schema.empty_table()
+    return _one_per_key(pa.concat_tables(found), run.key, keep)
+
+
+def _matching_rows(run: Run, path: str, keys: np.ndarray, schema: pa.Schema) -> list[pa.Table]:
+    matching = []
+    for stored, (file, number) in _matching_row_groups(run, path, keys):
+        at = np.searchsorted(keys, stored)
+        at[at == len(keys)] = 0
+        is_match = keys[at] == stored
+        if is_match.any():
+            rows = file.read_row_group(number, columns=schema.names).filter(pa.array(is_match))
+            matching.append(rows.select(schema.names).cast(schema))
+    return matching
+
+
+def _matching_row_groups(run: Run, path: str, keys: np.ndarray):  # type: ignore[no-untyped-def]  # generator of arrays
+    """The key column of every row group whose range holds a key of the batch, with the file and its number."""
+    file = pq.ParquetFile(run.store.open_input(path))
+    key_at = file.schema_arrow.names.index(run.key)
+    for number in range(file.num_row_groups):
+        statistics = file.metadata.row_group(number).column(key_at).statistics
+        if statistics is not None and statistics.has_min_max and not _overlap(keys, statistics.min, statistics.max):
+            continue
+        yield file.read_row_group(number, columns=[run.key])[run.key].to_numpy(), (file, number)
+
+
+def _overlap(keys: np.ndarray, least: Any, greatest: Any) -> bool:
+    return bool(np.searchsorted(keys, least) < np.searchsorted(keys, greatest, side="right"))
+
+
+def _one_per_key(rows: pa.Table, key: str, keep: Keep) -> pa.Table:
+    """The first row of each key by round, ties broken by the columns that order a run."""
+    others = [name for name in ("kind", "url_key") if name in rows.schema.names and name != key]
+    groups = [key, *(name for name in ("kind",) if name in rows.schema.names)]
+    order: list[tuple[str, Literal["ascending", "descending"]]] = [(name, "ascending") for name in groups]
+    order += [("round", "descending" if keep == "newest" else "ascending")]
+    order += [(name, "ascending") for name in others if name not in groups]
+    ordered = rows.take(pc.sort_indices(rows.select([name for name, _ in order]), sort_keys=order))
+    return ordered.filter(_is_first(ordered, groups))
+
+
+def _is_first(ordered: pa.Table, groups: Sequence[str]) -> pa.BooleanArray:
+    differs = np.zeros(len(ordered), bool)
+    differs[:1] = True
+    for name in groups:
+        values = ordered[name].to_numpy(zero_copy_only=False)
+        differs[1:] |= values[1:] != values[:-1]
+    return pa.array(differs)

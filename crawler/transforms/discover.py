@@ -1,0 +1,108 @@
+"""From the links of a round's pages to the URLs nobody has seen: reasoning on keys, with text only for what is new."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from crawler.settings import Settings
+from crawler.transforms.select import host_key
+
+UNLIMITED_DEPTH = 1_000_000
+
+
+def link_tier(marked: DataFrame, settings: Settings) -> DataFrame:
+    """The pages whose links count, with the least tier they give (`link_tier`).
+
+    Links of a payload or text duplicate and of a near-duplicate are followed, demoted to the lowest tier, or skipped,
+    as the settings say for each kind.
+    """
+    kind = F.col("match.kind")
+    rule = (
+        F.when(kind == "payload", settings.duplicates.links)
+        .when(kind == "text", settings.near_duplicates.links)
+        .when(kind == "near", settings.near_duplicates.links)
+        .otherwise("follow")
+    )
+    tier = F.when(rule == "demote", settings.revisit.lowest_tier).when(rule == "follow", 0)
+    return marked.withColumn("link_tier", tier).where("link_tier IS NOT NULL")
+
+
+def candidates(pages: DataFrame, planned: DataFrame) -> DataFrame:
+    """The distinct keys that pages link or redirect to: `url_key`, `depth`, `source_key`, `link_tier`.
+
+    `pages`: outcomes with `link_tier`; `planned`: the plan's rows, for the depth of the linking page. The least tier
+    wins, then the least depth, then the least source key.
+    """
+    targets = F.concat(F.coalesce("links", F.array().cast("array<bigint>")), _redirect_target())
+    found = pages.join(planned.select("url_key", "depth"), on="url_key", how="inner").select(
+        F.col("url_key").alias("source_key"), F.expr("depth + 1").alias("depth"), "link_tier",
+        F.explode(targets).alias("url_key"),
+    )  # fmt: skip
+    best = F.min(F.struct("link_tier", "depth", "source_key")).alias("best")
+    return found.groupBy("url_key").agg(best).select("url_key", "best.*")
+
+
+def _redirect_target() -> Column:
+    return F.when(F.col("redirect_key").isNotNull(), F.array("redirect_key")).otherwise(F.array().cast("array<bigint>"))
+
+
+def from_robots(discoveries: DataFrame) -> DataFrame:
+    """The sitemaps that robots files name, as candidates without a linking page."""
+    return discoveries.where("source = 'sitemap'").select(
+        "url_key",
+        F.lit(0).alias("link_tier"),
+        F.lit(1).alias("depth"),
+        F.lit(None).cast("bigint").alias("source_key"),
+    )
+
+
+def best_candidates(linked: DataFrame, named: DataFrame) -> DataFrame:
+    """One row a key out of both kinds of candidates."""
+    best = F.min(F.struct("link_tier", "depth", "source_key")).alias("best")
+    return linked.unionByName(named).groupBy("url_key").agg(best).select("url_key", "best.*")
+
+
+def new_urls(unseen: DataFrame, found: DataFrame, discoveries: DataFrame) -> DataFrame:
+    """The unseen candidates with their text: `url_key`, `url`, `host`, `host_key`, `registered_domain`, `source`,
+    `depth`, `source_key`, `link_tier`. A key that several segments hold is taken once."""
+    text = (
+        discoveries.join(unseen, on="url_key", how="left_semi")
+        .groupBy("url_key")
+        .agg(F.min(F.struct("url", "host", "registered_domain", "source")).alias("text"))
+        .select("url_key", "text.*")
+    )
+    return text.join(found, on="url_key", how="inner").select(
+        "url_key", "url", "host", host_key().alias("host_key"), "registered_domain", "source", "depth", "source_key",
+        "link_tier",
+    )  # fmt: skip
+
+
+def spread(fresh: DataFrame, horizons: DataFrame, settings: Settings, now: float) -> DataFrame:
+    """Each new URL with `tier` and `due_at`.
+
+    A host's URLs are due as fast as its delay can fetch them: the first round's worth now, the next a round later, and
+    so on from the host's horizon, so that a site with a million URLs does not sit in every plan. `horizons`: host_key,
+    `horizon_at`, `crawl_delay_s` of the known hosts.
+    """
+    delay = F.greatest(F.coalesce("crawl_delay_s", F.lit(0.0)), F.lit(settings.fetch.delay_s))
+    in_host = Window.partitionBy("host_key").orderBy("link_tier", "depth", "url_key")
+    start = F.greatest(F.coalesce("horizon_at", F.lit(now)), F.lit(now))
+    due = start + F.col("place") * F.col("delay_s")
+    is_near = due < now + settings.round.time_limit_s
+    due_at = F.expr(f"timestamp_micros(CAST({now} * 1000000 AS BIGINT))")
+    later = F.timestamp_micros((due * 1e6).cast("bigint"))
+    return (
+        fresh.join(horizons, on="host_key", how="left")
+        .withColumn("delay_s", delay)
+        .withColumn("place", F.row_number().over(in_host) - 1)
+        .withColumn("due_at", F.when(is_near, due_at).otherwise(later))
+        .withColumn("horizon_at", start + (F.col("place") + 1) * F.col("delay_s"))
+        .withColumn("tier", F.greatest(F.col("link_tier"), tier_of(settings)))
+    )
+
+
+def tier_of(settings: Settings) -> Column:
+    """The front queue of a new URL by how it was found: near the seeds first. The lowest tier is for demoted links."""
+    deep = max(1, settings.revisit.lowest_tier - 1)
+    return F.when(F.col("depth") <= 2, F.lit(1)).otherwise(F.lit(deep))

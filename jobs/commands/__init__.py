@@ -1,0 +1,1 @@
+"""The commands of `orbweaver`: options in, words out; what they do stands in the modules of `jobs`."""

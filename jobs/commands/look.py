@@ -1,0 +1,168 @@
+"""Commands that only look, without Spark: doctor, config, status, show, why, report."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from jobs.exits import NOT_FOUND
+from jobs.options import (
+    DEFAULT_LAKE,
+    AsJson,
+    ConfigFiles,
+    LakeUri,
+    RoundNumber,
+    SetValues,
+    UrlArgument,
+    examples,
+    settings_of,
+    store_of,
+)
+
+config_app = typer.Typer(help="What the settings are.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def doctor(
+    lake: LakeUri = DEFAULT_LAKE, config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False
+) -> None:
+    """Check Java, Spark and Delta, the jars, the store, the clock and the open files."""
+    from jobs.doctor import run
+
+    checks = run(settings_of(config, sets), lake)
+    if as_json:
+        typer.echo(json.dumps([check._asdict() for check in checks]))
+    else:
+        for check in checks:
+            typer.echo(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.found}")
+            if not check.ok:
+                typer.echo(f"    needed: {check.needed}; to mend it: {check.hint}")
+    if not all(check.ok for check in checks):
+        raise typer.Exit(NOT_FOUND)
+
+
+def config_show(config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False) -> None:
+    """Print the settings in force, as TOML; those that were given say by whom."""
+    from dataclasses import asdict
+
+    from jobs.shown_settings import shown_toml
+
+    settings = settings_of(config, sets)
+    typer.echo(json.dumps(asdict(settings)) if as_json else shown_toml(settings, config or (), sets or ()))
+
+
+def status(
+    lake: LakeUri = DEFAULT_LAKE, config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False
+) -> None:
+    """How the lake stands: rounds, frontier, inbox and who holds the lock."""
+    from jobs.status import lake_status, status_text
+
+    settings_of(config, sets)
+    found = lake_status(store_of(lake), time.time())
+    typer.echo(json.dumps(found) if as_json else status_text(found))
+
+
+Head = Annotated[bool, typer.Option("--head", help="The HTTP head as it was received.")]
+Body = Annotated[bool, typer.Option("--body", help="The body, its content coding undone.")]
+Text = Annotated[bool, typer.Option("--text", help="The text, as the crawl reads it.")]
+
+
+def show(  # noqa: PLR0913 - each option is one
+    url: UrlArgument,
+    head: Head = False,
+    body: Body = False,
+    text: Text = False,
+    number: RoundNumber = None,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the newest stored capture of a URL: where it lies, its head, body or text.
+
+    A capture that was stored as a revisit shows the body of the one it refers to.
+    """
+    from jobs.show import as_json as facts_of
+    from jobs.show import body_of, find_capture, summary, text_of
+
+    if head + body + text > 1:
+        raise typer.BadParameter("--head, --body and --text exclude each other")
+    settings = settings_of(config, sets)
+    shown = find_capture(store_of(lake), settings, url, number)
+    if as_json:
+        extra = {"text": text_of(shown, settings)} if text else {}
+        if body:
+            extra = {"body": body_of(shown, settings.fetch.max_decoded_bytes).decode("utf-8", "replace")}
+        typer.echo(json.dumps({**facts_of(shown), **extra}))
+    elif head:
+        write_bytes(shown.record.head)
+    elif body:
+        write_bytes(body_of(shown, settings.fetch.max_decoded_bytes))
+    else:
+        typer.echo(text_of(shown, settings) if text else summary(shown))
+
+
+def why(
+    url: UrlArgument,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell all that the tables know of a URL: found where, planned when, what came of it, or why it is not crawled."""
+    from jobs.why import why as ask
+    from jobs.why_text import why_text
+
+    facts = ask(store_of(lake), settings_of(config, sets), url)
+    typer.echo(json.dumps(facts) if as_json else why_text(facts))
+    if not facts["known"]:
+        raise typer.Exit(NOT_FOUND)
+
+
+def report(
+    number: RoundNumber = None,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report on a committed round, and keep the report in the lake as text, JSON and HTML."""
+    from jobs.report import make_report
+
+    store = store_of(lake)
+    made = make_report(store, settings_of(config, sets), number)
+    typer.echo(json.dumps(made.facts, default=str) if as_json else made.text)
+    typer.echo(f"As pictures: {store.uri_of(made.files[-1])}", err=True)
+
+
+def write_bytes(data: bytes) -> None:
+    """Bytes as they are, to standard output."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands with their examples."""
+    app.command(epilog=examples("orbweaver doctor", "orbweaver doctor --lake s3://bucket/lake --json"))(doctor)
+    config_app.command(
+        "show",
+        epilog=examples(
+            "orbweaver config show --config strict",
+            "orbweaver config show --set fetch.delay_s=2 --json",
+        ),
+    )(config_show)
+    app.add_typer(config_app, name="config")
+    app.command(epilog=examples("orbweaver status", "orbweaver status --lake s3://bucket/lake --json"))(status)
+    app.command(
+        epilog=examples(
+            "orbweaver show https://example.org/  # summary and head",
+            "orbweaver show https://example.org/ --text",
+            "orbweaver show https://example.org/logo.png --body --round 2 > logo.png",
+        )
+    )(show)
+    app.command(epilog=examples("orbweaver why https://example.org/a", "orbweaver why example.org --json"))(why)
+    app.command(epilog=examples("orbweaver report", "orbweaver report --round 2 --json"))(report)

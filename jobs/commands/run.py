@@ -1,0 +1,182 @@
+"""Commands that change a lake: inject, round, crawl, maintain."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.options import (
+    DEFAULT_LAKE,
+    AsJson,
+    At,
+    ConfigFiles,
+    LakeUri,
+    SetValues,
+    examples,
+    settings_of,
+    store_of,
+    time_of,
+)
+
+if TYPE_CHECKING:
+    from crawler.settings import Settings
+    from crawler.storage import Store
+    from crawler.tables.ledger import RoundRow
+
+UrlsOrFiles = Annotated[list[str], typer.Argument(metavar="URL|FILE...", help="URLs, or files with one a line.")]
+MaybeUrlsOrFiles = Annotated[list[str] | None, typer.Argument(metavar="[URL|FILE]...", help="Injected before.")]
+RoundLimit = Annotated[
+    int | None, typer.Option("--rounds", metavar="N", min=1, help="Rounds at most; 3 unless --until-done.")
+]
+UntilDone = Annotated[bool, typer.Option("--until-done", help="Go on until nothing is due now.")]
+DEFAULT_ROUNDS = 3
+
+
+def inject(
+    inputs: UrlsOrFiles,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add URLs to the inbox; the next round takes them in.
+
+    It needs neither the lock nor Spark, so it works at any time, also while a round runs. Files are UTF-8 text, one URL
+    a line; lines that begin with # are comments. A line without a scheme is taken as https://.
+    """
+    from jobs.inject import inject as put_into_inbox
+    from jobs.inject import warnings
+
+    injected = put_into_inbox(store_of(lake), settings_of(config, sets), inputs)
+    for warning in warnings(injected):
+        typer.echo(f"not a URL that can be crawled: {warning}", err=True)
+    if as_json:
+        counts = {"urls": injected.urls, "path": injected.path, "doubtful": len(injected.doubtful)}
+        typer.echo(json.dumps(counts))
+    else:
+        typer.echo(f"{injected.urls:,} {'URL' if injected.urls == 1 else 'URLs'} in {injected.path}")
+
+
+def round_(
+    at: At = None,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run one round, or finish the one that is open.
+
+    plan, fetch, reconcile, commit. A round that was killed anywhere is finished by the same command.
+    """
+    from jobs.crawl import run_round
+    from jobs.driver import drive, require_contact
+    from jobs.progress import Progress
+
+    settings, store, now = settings_of(config, sets), store_of(lake), time_of(at, time.time())
+    require_contact(settings)
+    with drive(store, settings) as held:
+        rnd = run_round(held, settings, now, Progress())
+    if as_json:
+        typer.echo(json.dumps(_as_dict(rnd)))
+    else:
+        typer.echo(f"round {rnd.round} {rnd.state} in {store.uri}; `orbweaver report` says what it did")
+
+
+def crawl(  # noqa: PLR0913 - each option is one
+    inputs: MaybeUrlsOrFiles = None,
+    rounds: RoundLimit = None,
+    until_done: UntilDone = False,
+    at: At = None,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Inject URLs, run rounds, and report.
+
+    Ends before its number of rounds when nothing is due any more.
+    """
+    from jobs.crawl import run_rounds
+    from jobs.driver import drive, require_contact
+    from jobs.inject import inject as put_into_inbox
+    from jobs.progress import Progress
+
+    settings, store, start = settings_of(config, sets), store_of(lake), time_of(at, time.time())
+    require_contact(settings)
+    if inputs:
+        put_into_inbox(store, settings, inputs)
+    limit = rounds or (None if until_done else DEFAULT_ROUNDS)
+    with drive(store, settings) as held:
+        done = list(run_rounds(held, settings, start, limit, Progress()))
+    _tell(store, settings, lake, done, as_json)
+
+
+def maintain(
+    lake: LakeUri = DEFAULT_LAKE, config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False
+) -> None:
+    """Compact the tables under the lock; every answer stays the same."""
+    from jobs.driver import drive
+    from jobs.maintain_tables import maintain as compact
+
+    settings, store = settings_of(config, sets), store_of(lake)
+    with drive(store, settings) as held:
+        done = compact(held)
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in done]))
+    else:
+        for one in done:
+            typer.echo(f"{one.table}: {one.files_before} files before, {one.files_after} after")
+
+
+def _tell(store: Store, settings: Settings, lake: str, done: list[RoundRow], as_json: bool) -> None:
+    """The report of the last round and what to try next."""
+    from jobs.crawl import next_commands, sample_url
+    from jobs.report import make_report
+
+    if not done:
+        typer.echo("nothing is due: no round was run")
+        return
+    report = make_report(store, settings, done[-1].round)
+    if as_json:
+        typer.echo(json.dumps({"rounds": [_as_dict(rnd) for rnd in done], "report": report.facts}, default=str))
+        return
+    typer.echo(report.text)
+    typer.echo(f"As pictures: {store.uri_of(report.files[-1])}\n\nTry next:")
+    for command in next_commands(lake, sample_url(store), shlex.quote):
+        typer.echo(f"  {command}")
+
+
+def _as_dict(rnd: RoundRow) -> dict[str, object]:
+    return {"round": rnd.round, "state": str(rnd.state), "counts": rnd.counts, "scheduled_at": rnd.now}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands with their examples."""
+    contact = "--set crawl.contact=https://example.org/bot"
+    app.command(
+        epilog=examples(
+            "orbweaver inject https://example.org/",
+            "orbweaver inject seeds.txt more.txt --lake s3://bucket/lake",
+        )
+    )(inject)
+    app.command(
+        "round",
+        epilog=examples(
+            f"orbweaver round {contact}",
+            "orbweaver round --config my.toml --at +15d  # what will be due in 15 days",
+            "spark-submit jobs/crawl_round.py --lake s3a://bucket/lake --config my.toml",
+        ),
+    )(round_)
+    app.command(
+        epilog=examples(
+            f"orbweaver crawl https://example.org/ --rounds 3 {contact}",
+            "orbweaver crawl seeds.txt --until-done --config my.toml",
+            "orbweaver crawl --rounds 1 --at 2026-12-24T06:00+01:00 --config my.toml",
+        )
+    )(crawl)
+    app.command(epilog=examples("orbweaver maintain --lake s3://bucket/lake"))(maintain)

@@ -1,0 +1,93 @@
+"""The driver of a lake: what must hold before a round starts, the Spark session, the lock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler.settings import Settings
+from crawler.storage import Store
+from crawler.tables.lock import LockHeld, current_holder, is_alive
+from jobs.exits import FAULT, NO_CONTACT, Stop
+from jobs.words import instant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from crawler.tables.lake import Lake
+
+CONTACT_HELP = """\
+a crawl that can touch public addresses needs crawl.contact, so that site owners can reach you. Give a web or mail \
+address, which goes into the User-Agent and the WARC files:
+  --set crawl.contact=https://example.org/bot      on the command line, or
+  ORBWEAVER_CRAWL__CONTACT=bot@example.org         in the environment, or
+  [crawl] contact = "https://example.org/bot"      in a file given with --config
+A crawl of your own machines only needs none: --set fetch.only_allowed=true and fetch.allow_addresses."""
+
+
+def require_contact(settings: Settings) -> None:
+    """Raise Stop for a crawl that could touch public addresses and does not say who runs it."""
+    if not settings.crawl.contact and not settings.fetch.only_allowed:
+        raise Stop(NO_CONTACT, CONTACT_HELP)
+
+
+@contextmanager
+def drive(store: Store, settings: Settings) -> Iterator[Lake]:
+    """Hold the lake with a Spark session for the block; a session that was there before is left running."""
+    refuse_held(store)
+    from pyspark.sql import SparkSession
+
+    from crawler.tables.lake import hold_lake
+
+    was_running = SparkSession.getActiveSession() is not None
+    spark = start_spark(settings)
+    try:
+        with hold_lake(spark, store, settings.lake.buckets) as lake:
+            yield lake
+    finally:
+        if not was_running:
+            spark.stop()
+
+
+def refuse_held(store: Store) -> None:
+    """Raise LockHeld at once, before Java starts. The lock itself is taken later and decides."""
+    holder = current_holder(store)
+    if holder is not None and is_alive(holder, time.time()):
+        raise LockHeld(
+            f"another driver works on {store.uri}: {holder.name}, since {instant(holder.since)} "
+            f"(token {holder.token}). Wait for it to end; `orbweaver status` shows how far it is."
+        )
+
+
+def start_spark(settings: Settings) -> SparkSession:
+    """The session; what an embedded one needs is looked at first."""
+    from crawler.spark import is_submitted, open_session
+
+    if not is_submitted():
+        find_java_home()
+        require_jars()
+    return open_session(settings)
+
+
+def find_java_home() -> None:
+    """Name a supported Java to Spark. Raises Stop where there is none."""
+    from crawler.java import find_java
+
+    java = find_java()
+    if java is None:
+        raise Stop(FAULT, "Spark needs Java 17 or 21, and there is none: `orbweaver doctor` says how to install one")
+    os.environ["JAVA_HOME"] = str(java.home)
+
+
+def require_jars() -> None:
+    """Raise Stop where the Delta jars are missing; they are fetched once, by `make setup`."""
+    from crawler.jars import jar_paths
+
+    missing = [path for path in jar_paths() if not Path(path).exists()]
+    if missing:
+        names = ", ".join(missing)
+        raise Stop(FAULT, f"the Delta jars are missing ({names}): run `make setup` or `python -m jobs.jars`")

@@ -1,0 +1,69 @@
+"""Add URLs to the inbox of a lake: at any time, without the lock, without Spark. The next round takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from crawler.page.url import Refusal, UrlPolicy
+from crawler.settings import Settings
+from crawler.storage import Store
+from jobs.exits import BAD_USE, Stop
+
+MAX_WARNINGS = 5
+
+
+class Injected(NamedTuple):
+    """One file in the inbox, how many lines it has, and the lines of input files that no round will admit."""
+
+    path: str
+    urls: int
+    doubtful: list[str]
+
+
+def inject(store: Store, settings: Settings, inputs: Sequence[str]) -> Injected:
+    """Write all URLs of the arguments into one new inbox file. Raises Stop when an argument is neither file nor URL."""
+    canonical = UrlPolicy(settings.url).canonical
+    doubtful: list[str] = []
+    lines = [line for text in inputs for line in _lines_of(text, canonical, doubtful)]
+    if not lines:
+        raise Stop(BAD_USE, "no URLs: the files hold none (one a line, # begins a comment)")
+    path = f"inbox/{datetime.now(UTC):%Y%m%dT%H%M%S}Z-{uuid4().hex}.urls"
+    store.put_new(path, ("\n".join(lines) + "\n").encode())
+    return Injected(path, len(lines), doubtful)
+
+
+def warnings(injected: Injected) -> list[str]:
+    """What to tell about lines that are no URLs; the round notes each of them in `seeds` with its reason."""
+    more = len(injected.doubtful) - MAX_WARNINGS
+    return injected.doubtful[:MAX_WARNINGS] + ([f"... and {more:,} lines more"] if more > 0 else [])
+
+
+def _lines_of(text: str, canonical: Callable[[str], object], doubtful: list[str]) -> Iterator[str]:
+    if "://" in text:
+        verdict = canonical(text)
+        if isinstance(verdict, Refusal):
+            raise Stop(BAD_USE, f"{text}: no URL that can be crawled ({verdict.reason})")
+        yield text
+    elif Path(text).is_file():
+        yield from _lines_of_file(Path(text), canonical, doubtful)
+    else:
+        raise Stop(BAD_USE, f"{text}: neither a file nor a URL (URLs begin with http:// or https://)")
+
+
+def _lines_of_file(path: Path, canonical: Callable[[str], object], doubtful: list[str]) -> Iterator[str]:
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Stop(BAD_USE, f"{path}: cannot be read as UTF-8 text ({error})") from error
+    for number, raw in enumerate(content.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        verdict = canonical(line if "://" in line else f"https://{line}")
+        if isinstance(verdict, Refusal):
+            doubtful.append(f"{path}:{number}: {line[:100]}: {verdict.reason}")
+        yield line

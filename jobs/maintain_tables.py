@@ -1,0 +1,75 @@
+"""Compact the tables of a lake under its lock: few files, the same answers.
+
+spark-submit jobs/maintain_tables.py --lake s3a://bucket/lake
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from crawler import schemas
+from crawler.tables.compaction import compact, crowded_partitions
+from crawler.tables.direct import Write
+from crawler.tables.lake import Lake
+from crawler.tables.ledger import State
+from crawler.tables.manifest import TableError
+
+MAX_FILES = 4
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """What became of one table."""
+
+    table: str
+    files_before: int
+    files_after: int
+    partitions: int
+
+
+def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
+    """Rewrite every partition that holds more than `max_files` files, forget old versions, and record the new ones.
+
+    Refused while a round is open, since that round reads pinned versions.
+    """
+    rows = lake.ledger.newest(1)
+    if rows and rows[-1].state is not State.COMMITTED:
+        raise TableError(
+            f"round {rows[-1].round} is open ({rows[-1].state}): finish it first with "
+            f"`orbweaver round --lake {lake.store.uri}`."
+        )
+    done = [_maintain_table(lake, table, max_files) for table in schemas.TABLES]
+    if rows:
+        lake.lock.check()
+        signed = replace(rows[-1], versions=lake.versions(), token=lake.lock.token, recorded=time.time())
+        lake.ledger.record(signed, Write("maintain/rounds", lake.lock.token, note=f"token {lake.lock.token}"))
+    forget_tokens(lake)
+    return done
+
+
+def _maintain_table(lake: Lake, table: schemas.Table, max_files: int) -> Maintained:
+    version = lake.tables.version(table)
+    before = len(lake.tables.files(table, version))
+    crowded = crowded_partitions(lake.tables, table, version, max_files)
+    if crowded:
+        lake.lock.check()
+        compact(lake.tables, table, version, crowded, lake.write(f"maintain/{table.name}", lake.lock.token))
+    lake.tables.vacuum(table)
+    after = len(lake.tables.files(table, lake.tables.version(table)))
+    return Maintained(table.name, before, after, len(crowded))
+
+
+def forget_tokens(lake: Lake) -> None:
+    """Remove the lock files of earlier holders."""
+    for path in lake.store.list("lock"):
+        if int(path.rsplit("/", 1)[-1].removesuffix(".json")) < lake.lock.token:
+            lake.store.delete(path)
+
+
+if __name__ == "__main__":
+    import sys
+
+    from jobs.cli import main
+
+    main(["maintain", *sys.argv[1:]])

@@ -1,0 +1,170 @@
+"""What a running round shows: a bar on a terminal, else a plain line now and then; a line a stage with its duration."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from crawler.storage import Store
+from jobs.words import duration, number, size
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from crawler.tables.lake import Lake
+    from crawler.tables.ledger import RoundRow
+
+POLL_S = 1.0
+OFTEN_S, OFTEN_UNTIL_S, SELDOM_S = 10.0, 60.0, 60.0
+RATE_WINDOW_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the fetch partitions have done so far, together. `done` counts outcomes of all kinds."""
+
+    done: int = 0
+    pages: int = 0
+    bytes: int = 0
+    failures: int = 0
+    hosts_waiting: int = 0
+    urls_left: int = 0
+
+
+def read_counts(store: Store, round_number: int) -> Counts:
+    """The sum of the progress files of a round. A file that is not there any more, or not whole, counts nothing."""
+    sums = dict.fromkeys(("pages", "bytes", "failures", "hosts_waiting", "urls_left"), 0)
+    done = 0
+    for path in store.list(f"progress/{round_number}"):
+        try:
+            said = json.loads(store.read(path))
+        except (OSError, ValueError):
+            continue
+        for name in sums:
+            sums[name] += int(said.get(name, 0))
+        done += sum(said.get("outcomes", {}).values())
+    return Counts(done=done, **sums)
+
+
+@dataclass
+class Meter:
+    """Speed over the last half minute, and from it the time that is left."""
+
+    began_at: float
+    _seen: deque[tuple[float, Counts]] = field(default_factory=deque)
+
+    def add(self, now: float, counts: Counts) -> None:
+        self._seen.append((now, counts))
+        while now - self._seen[0][0] > RATE_WINDOW_S:
+            self._seen.popleft()
+
+    def speed(self, name: str) -> float:
+        """How much one of the counts grows a second."""
+        if not self._seen:
+            return 0.0
+        (first_at, first), (at, last) = self._seen[0], self._seen[-1]
+        if at == first_at:
+            first_at, first = self.began_at, Counts()
+        grown = getattr(last, name) - getattr(first, name)
+        return max(0.0, float(grown)) / max(at - first_at, 1e-3)
+
+    def left_s(self, planned: int) -> float | None:
+        """Seconds to the end at this speed; None while nothing moves."""
+        speed = self.speed("done")
+        done = self._seen[-1][1].done if self._seen else 0
+        return max(0, planned - done) / speed if speed > 0 else None
+
+
+def line_of(round_number: int, planned: int, counts: Counts, meter: Meter) -> str:
+    """`round 2 fetch: 120/300 URLs, 41.0 pages/s, 12 hosts waiting, 0:00:41 left`."""
+    left = meter.left_s(planned)
+    parts = [
+        f"{number(min(counts.done, planned))}/{number(planned)} URLs",
+        f"{meter.speed('pages'):.1f} pages/s",
+        f"{meter.speed('bytes') / 1000:.0f} KB/s",
+        f"{number(counts.failures)} failures",
+        f"{number(counts.hosts_waiting)} hosts waiting",
+        f"{duration(left)} left" if left is not None else "time left unknown",
+    ]
+    return f"round {round_number} fetch: {', '.join(parts)}"
+
+
+@dataclass
+class Progress:
+    """Shows the stages of the rounds of one command on a stream."""
+
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    clock: Callable[[], float] = time.monotonic
+    poll_s: float = POLL_S
+    _mark: float = 0.0
+    _shown: set[str] = field(default_factory=set)
+
+    def begin(self) -> None:
+        """A round begins now."""
+        self._mark = self.clock()
+        self._shown = set()
+
+    @contextmanager
+    def watch(self, lake: Lake, rnd: RoundRow) -> Iterator[None]:
+        """Show the fetch stage of a round for the block; what came before it was the plan."""
+        planned = rnd.counts.get("planned", 0)
+        self._say(rnd.round, "plan", f"{number(planned)} URLs of {number(rnd.counts.get('planned_hosts', 0))} hosts")
+        stop, meter = threading.Event(), Meter(self.clock())
+        show = self._show_bar if self.stream.isatty() else self._show_lines
+        thread = threading.Thread(target=show, args=(lake.store, rnd.round, planned, meter, stop), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+        counts = read_counts(lake.store, rnd.round)
+        done = f"{number(counts.pages)} pages, {size(counts.bytes)}, {number(counts.failures)} failures"
+        self._say(rnd.round, "fetch", done)
+
+    def end(self, rnd: RoundRow) -> None:
+        """A round has been committed."""
+        counts = rnd.counts
+        new = f"{number(counts.get('new_urls', 0))} new URLs" if counts.get("planned") else "nothing was due"
+        self._say(rnd.round, "reconcile and commit", new)
+
+    def _say(self, round_number: int, stage: str, what: str) -> None:
+        now = self.clock()
+        print(f"round {round_number} {stage}: {what}, {now - self._mark:.1f} s", file=self.stream, flush=True)
+        self._mark = now
+
+    def _show_lines(self, store: Store, round_number: int, planned: int, meter: Meter, stop: threading.Event) -> None:
+        next_at = meter.began_at + OFTEN_S
+        while not stop.wait(self.poll_s):
+            now, counts = self.clock(), read_counts(store, round_number)
+            meter.add(now, counts)
+            if now >= next_at:
+                print(line_of(round_number, planned, counts, meter), file=self.stream, flush=True)
+                next_at = now + (OFTEN_S if now - meter.began_at < OFTEN_UNTIL_S else SELDOM_S)
+
+    def _show_bar(self, store: Store, round_number: int, planned: int, meter: Meter, stop: threading.Event) -> None:
+        with make_bar(self.stream) as bar:
+            task = bar.add_task(f"round {round_number} fetch", total=planned or None, said="starting")
+            while not stop.wait(self.poll_s):
+                counts = read_counts(store, round_number)
+                meter.add(self.clock(), counts)
+                said = line_of(round_number, planned, counts, meter).partition("URLs, ")[2]
+                bar.update(task, completed=min(counts.done, planned), said=said)
+
+
+def make_bar(stream: TextIO) -> Bar:
+    """A bar that vanishes when the stage is over; the line that follows says the same."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(file=stream)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"))
+    return Bar(*columns, console=console, transient=True, refresh_per_second=4)

@@ -1,0 +1,80 @@
+"""Fetch a plan: one Spark stage with one action, whose results are files."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from crawler import schemas
+from crawler.page.url import host_key
+from crawler.records import PartitionTask, SealedSegment
+from crawler.settings import Settings
+from crawler.spark import fetch_partitions
+from crawler.tables.lake import Lake
+from crawler.tables.ledger import RoundRow, State
+from jobs.stages.open_round import advance
+from jobs.stages.plan import partition_count
+
+Watch = Callable[[Lake, RoundRow], AbstractContextManager[object]]
+
+
+def fetch_plan(lake: Lake, settings: Settings, rnd: RoundRow, watch: Watch | None = None) -> RoundRow:
+    """Fetch what is planned, note the accepted segments in `segments`, and record FETCHED."""
+    tasks = partition_tasks(lake, settings, rnd)
+    with watch(lake, rnd) if watch else nullcontext():
+        segments = fetch_partitions(lake.spark, tasks, settings)
+    if segments:
+        rows = [{**asdict(segment), "round": rnd.round} for segment in segments]
+        lake.note(schemas.SEGMENTS, rows, lake.write("segments", rnd.round))
+    versions = {**rnd.versions, schemas.SEGMENTS.name: lake.tables.version(schemas.SEGMENTS)}
+    counts = {**rnd.counts, **count_segments(segments)}
+    return advance(lake, replace(rnd, state=State.FETCHED, versions=versions, counts=counts))
+
+
+def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[PartitionTask]:
+    """A task for every partition that has planned URLs."""
+    if not rnd.counts.get("planned"):
+        return []
+    files = defaultdict(list)
+    for file in lake.files(schemas.PLANS, rnd.versions):
+        if file.partition["round"] == rnd.round and file.partition["partition"] >= 0:
+            files[file.partition["partition"]].append(file.uri)
+    partitions = partition_count(lake, settings)
+    base = PartitionTask(
+        lake=lake.store.uri,
+        round=rnd.round,
+        partition=-1,
+        segment_folder=rnd.segment_folder,
+        plan_files=(),
+        deadline_at=time.time() + settings.round.time_limit_s,
+        is_resumed=rnd.is_resumed,
+        scope=scope_keys(lake, settings, rnd.versions),
+        partitions=partitions,
+        started14=datetime.fromtimestamp(rnd.now, UTC).strftime("%Y%m%d%H%M%S"),
+    )
+    return [replace(base, partition=number, plan_files=tuple(sorted(paths))) for number, paths in sorted(files.items())]
+
+
+def scope_keys(lake: Lake, settings: Settings, versions: dict[str, int]) -> bytes:
+    """The keys of the hosts or registered domains that seeds opened, sorted, as little-endian 64-bit integers."""
+    if settings.scope.mode == "web":
+        return b""
+    name = "host" if settings.scope.mode == "hosts" else "registered_domain"
+    seeds = lake.rows(schemas.SEEDS, versions, ["verdict", name])
+    names = {row[name] for row in seeds if row["verdict"] == "admitted"}
+    return np.sort(np.array([host_key(opened) for opened in names], "<i8")).tobytes()
+
+
+def count_segments(segments: list[SealedSegment]) -> dict[str, int]:
+    return {
+        "segments": len(segments),
+        "outcomes": sum(segment.rows for segment in segments),
+        "warc_files": sum(len(segment.warcs) for segment in segments),
+        "warc_bytes": sum(sum(segment.warc_bytes.values()) for segment in segments),
+    }

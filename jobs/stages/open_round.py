@@ -1,0 +1,53 @@
+"""Open a round, or find the open one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from crawler import schemas
+from crawler.settings import Settings
+from crawler.settings_files import settings_hash
+from crawler.tables.lake import Lake
+from crawler.tables.ledger import RoundRow, State
+
+INBOX = "inbox"
+
+
+def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
+    """The open round as far as it came, or a new one with its clock, inbox and table versions recorded."""
+    rows = lake.ledger.newest(2)
+    if rows and rows[-1].state is not State.COMMITTED:
+        lake.tables.require_versions(
+            rows[-1].versions, [table for table in schemas.TABLES if table is not schemas.ROUNDS]
+        )
+        return replace(rows[-1], is_resumed=True)
+    last = rows[-1] if rows else None
+    taken = set(last.inbox) if last else set()
+    scheduled = time.time() if now is None else now
+    number = last.round + 1 if last else 1
+    opened = RoundRow(
+        round=number,
+        state=State.OPENED,
+        now=scheduled,
+        segment_folder=segment_folder(settings.crawl.name, number, scheduled),
+        versions=lake.versions(),  # what is committed: nobody else writes, and nothing is open
+        inbox=tuple(path for path in lake.store.list(INBOX) if path not in taken),
+        settings_hash=settings_hash(settings),
+    )
+    return advance(lake, opened)
+
+
+def advance(lake: Lake, row: RoundRow) -> RoundRow:
+    """Record the state a round has reached."""
+    signed = replace(row, is_resumed=False, holder=lake.lock.holder.name, token=lake.lock.token, recorded=time.time())
+    lake.lock.check()
+    lake.ledger.record(signed)
+    return signed
+
+
+def segment_folder(crawl: str, number: int, now: float) -> str:
+    """Folder of a round's WARC files in Common Crawl's layout: `crawl-data/NAME-YYYY-WW/segments/MILLIS.ROUND`."""
+    year, week, _ = datetime.fromtimestamp(now, UTC).isocalendar()
+    return f"crawl-data/{crawl}-{year}-{week:02d}/segments/{int(now * 1000)}.{number}"

@@ -1,0 +1,129 @@
+"""Reconcile a round: what its outcomes mean for what is known. No network, nothing written, the same inputs give the
+same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from crawler import schemas
+from crawler.fetch.policies import fingerprinter
+from crawler.schemas import Table
+from crawler.settings import Settings
+from crawler.tables.lake import Lake, round_rows
+from crawler.tables.ledger import RoundRow
+from crawler.tables.runs import absent, find
+from crawler.transforms import advance, discover, duplicates
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What a round adds to each table, and the slots of the calendar that it used."""
+
+    captures: DataFrame
+    contents: DataFrame
+    bands: DataFrame
+    new_keys: DataFrame
+    hosts: DataFrame
+    frontier: DataFrame
+    opened: set[tuple[int, int]]
+
+
+def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled | None:
+    """Everything a round adds, as DataFrames over durable inputs; None for a round that asked nothing."""
+    if not rnd.counts.get("planned"):
+        return None
+    outcomes, discoveries, states = segment_frames(lake, rnd)
+    planned = round_rows(lake, schemas.PLANS, rnd.versions, rnd.round).where("kind = 'url'").localCheckpoint()
+    marked, known_contents = mark_duplicates(lake, settings, rnd, outcomes)
+    linked = discover.candidates(discover.link_tier(marked, settings), planned)
+    found = discover.best_candidates(linked, discover.from_robots(discoveries)).localCheckpoint()
+    fresh, horizons = find_new_urls(lake, settings, rnd, found, discoveries)
+    known_hosts = find(
+        lake.run(schemas.HOSTS, rnd.versions), states.select("host_key").union(horizons.select("host_key")), "newest"
+    ).localCheckpoint()
+    opened = {(row["slot"], row["tier"]) for row in planned.select("slot", "tier").distinct().collect()}
+    was_due = lake.read(schemas.FRONTIER, rnd.versions, lambda slot: (slot["slot"], slot["tier"]) in opened)
+    failures = advance.failures_after(known_hosts, states)
+    visits = advance.next_visits(planned, marked, failures, settings, rnd.now)
+    frontier = (
+        advance.leftover(was_due, planned, rnd.now)
+        .unionByName(visits)
+        .unionByName(advance.first_visits(fresh, rnd.now))
+    )
+    return Reconciled(
+        captures=captures_of(marked, planned, rnd.round),
+        contents=duplicates.new_contents(marked, known_contents).withColumn("round", F.lit(rnd.round)),
+        bands=duplicates.new_bands(marked, scheme_of(settings)).withColumn("round", F.lit(rnd.round)),
+        new_keys=fresh.select("url_key", F.lit(rnd.round).alias("round")),
+        hosts=advance.next_hosts(known_hosts, states, horizons, rnd.round),
+        frontier=frontier,
+        opened=opened,
+    )
+
+
+def segment_frames(lake: Lake, rnd: RoundRow) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """The accepted segments' outcomes, discoveries, and host states (the newest of each host)."""
+    columns = ["outcomes", "discoveries", "hosts"]
+    segments = lake.rows(schemas.SEGMENTS, rnd.versions, columns, lambda partition: partition["round"] == rnd.round)
+
+    def read(table: Table, column: str) -> DataFrame:
+        paths = sorted(lake.store.uri_of(row[column]) for row in segments)
+        return lake.spark.read.schema(schemas.ddl(table.columns)).parquet(*paths)
+
+    newest = Window.partitionBy("host_key").orderBy(F.desc("last_request_at"), F.desc(F.col("_metadata.file_name")))
+    states = (
+        read(schemas.HOST_STATES, "hosts")
+        .withColumn("place", F.row_number().over(newest))
+        .where("place = 1")
+        .drop("place")
+    )
+    return read(schemas.OUTCOMES, "outcomes"), read(schemas.DISCOVERIES, "discoveries"), states
+
+
+def mark_duplicates(lake: Lake, settings: Settings, rnd: RoundRow, outcomes: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Outcomes with `match`, and the known contents among their checksums."""
+    keys = duplicates.content_keys(outcomes)
+    known = find(lake.run(schemas.CONTENT_CHECKSUMS, rnd.versions), keys, "oldest").localCheckpoint()
+    exact = duplicates.mark_exact(outcomes, known, rnd.round)
+    bands = find(lake.run(schemas.NEAR_DUPLICATES, rnd.versions), duplicates.band_keys(outcomes), "oldest")
+    return duplicates.mark_near(exact, bands, scheme_of(settings), settings, rnd.round).localCheckpoint(), known
+
+
+def find_new_urls(
+    lake: Lake, settings: Settings, rnd: RoundRow, found: DataFrame, discoveries: DataFrame
+) -> tuple[DataFrame, DataFrame]:
+    """Of the candidates found the new URLs, with tier and due time, and their hosts with the horizon they reach."""
+    unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), found.select("url_key"))
+    fresh = discover.new_urls(unseen, found, discoveries)
+    hosts = find(lake.run(schemas.HOSTS, rnd.versions), fresh.select("host_key"), "newest")
+    known = hosts.select("host_key", "horizon_at", "crawl_delay_s")
+    spread = discover.spread(fresh, known, settings, rnd.now).localCheckpoint()
+    horizons = spread.groupBy("host_key").agg(
+        F.first("host").alias("host"),
+        F.first("registered_domain").alias("registered_domain"),
+        F.max("horizon_at").alias("horizon_at"),
+    )
+    return spread, horizons
+
+
+def captures_of(marked: DataFrame, planned: DataFrame, number: int) -> DataFrame:
+    """Rows of `captures`."""
+    was = planned.select("url_key", F.col("content_digest").alias("was_content_digest"))
+    columns = {
+        "links_kept": F.size(F.coalesce("links", F.array().cast("array<bigint>"))),
+        "duplicate_kind": F.col("match.kind"),
+        "duplicate_of_key": F.col("match.key"),
+        "duplicate_of_round": F.col("match.round"),
+        "similarity": F.col("match.similarity"),
+        "is_changed": advance.is_changed(),
+        "round": F.lit(number),
+    }
+    joined = marked.join(was, on="url_key", how="left")
+    return joined.withColumns(columns).select(*schemas.CAPTURES.names)
+
+
+def scheme_of(settings: Settings) -> str:
+    return fingerprinter(settings).scheme

@@ -1,0 +1,174 @@
+"""Why a URL is, or is not, in the crawl: everything the tables know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crawler import schemas
+from crawler.page.filters import UrlFilters
+from crawler.page.url import Refusal, Url, UrlPolicy, host_key, registered_domain
+from crawler.settings import Settings
+from crawler.storage import Store
+from crawler.tables.reader import Condition, Reader, Row, Versions, of_key, of_round, pc
+from jobs.show import plain
+from jobs.stored import captures_of
+from jobs.words import instant
+
+PLAN_COLUMNS = ("round", "kind", "reason", "rows", "position", "tier", "partition", "url_key", "host")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The tables at the newest committed versions, and the URL that is asked for."""
+
+    reader: Reader
+    versions: Versions
+    url: Url
+
+    def rows(self, table: schemas.Table, where: Condition, columns: tuple[str, ...] | None = None) -> list[Row]:
+        found: list[Row] = self.reader.rows(table, self.versions, columns, where).to_pylist(maps_as_pydicts="strict")
+        return found
+
+
+def why(store: Store, settings: Settings, raw: str) -> dict[str, Any]:
+    """All that is known of a URL. `known` is False when no table has heard of it."""
+    reader = Reader.open(store)
+    newest = reader.committed()
+    found = UrlPolicy(settings.url).canonical(raw if "://" in raw else f"https://{raw}")
+    if isinstance(found, Refusal):
+        seeds = _seeds_by_line(reader, newest["versions"], raw) if newest else []
+        return {"given": raw, "url": None, "refused": found.reason, "known": bool(seeds), "seeds": seeds}
+    answer: dict[str, Any] = {"given": raw, "url": found.url, "host": found.host, "url_key": found.key}
+    if newest is None:
+        return {**answer, "refused": None, "known": False}
+    return answer | _from_tables(Asked(reader, newest["versions"], found), settings, newest["round"])
+
+
+def _from_tables(asked: Asked, settings: Settings, committed: int) -> dict[str, Any]:
+    first_round = known_since(asked)
+    visit = _first(asked.rows(schemas.FRONTIER, of_key(asked.url.key)))
+    seeds = asked.rows(schemas.SEEDS, (pc.field("url_key") == asked.url.key) | (pc.field("line") == asked.url.url))
+    return {
+        "committed_round": committed,
+        "refused": refusal(asked, settings, visit["depth"] if visit else 0),
+        "known": first_round is not None,
+        "known_since_round": first_round,
+        "found_on": found_on(asked, visit, first_round),
+        "seeds": [plain(row) for row in seeds],
+        "frontier": plain(visit) if visit else None,
+        "plans": [plain(row) for row in planned(asked)],
+        "left_out_of_host": [plain(row) for row in left_out(asked)],
+        "captures": captures(asked),
+        "host_state": host_state(asked, settings),
+    }
+
+
+def known_since(asked: Asked) -> int | None:
+    """The round that found the URL."""
+    in_bucket = pc.field("bucket") == asked.reader.bucket_of(asked.url.key)
+    rows = asked.rows(schemas.URL_CHECKSUMS, in_bucket & of_key(asked.url.key), ("round",))
+    return min((row["round"] for row in rows), default=None)
+
+
+def found_on(asked: Asked, visit: Row | None, first_round: int | None) -> dict[str, Any] | None:
+    """The page or redirect that led here. It was captured in the round that found the URL."""
+    if visit is None:
+        return None
+    page = None
+    if visit["source_key"] is not None and first_round is not None:
+        where = of_round(first_round) & of_key(visit["source_key"])
+        page = _first(asked.rows(schemas.CAPTURES, where, ("url",)))
+    return {"source": visit["source"], "url": page["url"] if page else None, "round": first_round}
+
+
+def planned(asked: Asked) -> list[Row]:
+    """The plans that hold the URL, by round."""
+    where = (pc.field("kind") == "url") & of_key(asked.url.key)
+    return sorted(asked.rows(schemas.PLANS, where, PLAN_COLUMNS[:7]), key=lambda row: row["round"])
+
+
+def left_out(asked: Asked) -> list[Row]:
+    """What the plans left out of its host and why, by round: counts, for plans do not list what they leave."""
+    where = (pc.field("kind") == "left_out") & (pc.field("host") == asked.url.host)
+    return sorted(asked.rows(schemas.PLANS, where, ("round", "reason", "rows")), key=lambda row: row["round"])
+
+
+def captures(asked: Asked) -> list[dict[str, Any]]:
+    """Every visit, with the URL of the capture that had the content before."""
+    rows = captures_of(asked.reader, asked.versions, asked.url.key)
+    return [{**plain(row), "duplicate_of_url": _url_of(asked, row)} for row in rows]
+
+
+def _url_of(asked: Asked, row: Row) -> str | None:
+    if row["duplicate_of_key"] is None:
+        return None
+    where = of_round(row["duplicate_of_round"]) & of_key(row["duplicate_of_key"])
+    found = _first(asked.rows(schemas.CAPTURES, where, ("url",)))
+    return found["url"] if found else None
+
+
+def host_state(asked: Asked, settings: Settings) -> dict[str, Any] | None:
+    """What is known of the host, and what its robots.txt says of this URL; None for a host never asked."""
+    key = host_key(asked.url.host)
+    where = (pc.field("bucket") == asked.reader.bucket_of(key)) & (pc.field("host_key") == key)
+    rows = asked.rows(schemas.HOSTS, where)
+    if not rows:
+        return None
+    newest = max(rows, key=lambda row: row["round"])
+    return {
+        "host": newest["host"],
+        "round": newest["round"],
+        "addresses": [one["address"] for one in newest["addresses"] or []],
+        "robots": robots_verdict(asked.url.url, newest["robots"] or [], settings.crawl.user_agent),
+        "crawl_delay_s": newest["crawl_delay_s"],
+        "not_before": instant(newest["not_before"]) if newest["not_before"] else None,
+        "last_request_at": instant(newest["last_request_at"]) if newest["last_request_at"] else None,
+        "failures": newest["failures"],
+        "spread_until": instant(newest["horizon_at"]) if newest["horizon_at"] else None,
+    }
+
+
+def robots_verdict(url: str, copies: list[Row], product_token: str) -> dict[str, Any]:
+    """What the stored robots.txt of the URL's scheme says (RFC 9309, 2.3.1: 4xx allows, 5xx and no answer deny)."""
+    from crawler.page.robots import Robots
+
+    of_scheme = [copy for copy in copies if copy["scheme"] == url.partition(":")[0]]
+    if not of_scheme:
+        return {"status": None, "allowed": None, "fetched_at": None}
+    copy = max(of_scheme, key=lambda one: one["fetched_at"])
+    status = copy["status"]
+    if 200 <= status < 300:
+        allowed = Robots.from_bytes(copy["body"]).allows(url, product_token)
+    else:
+        allowed = 300 <= status < 500 and status != 429
+    return {"status": status, "allowed": allowed, "fetched_at": instant(copy["fetched_at"])}
+
+
+def refusal(asked: Asked, settings: Settings, depth: int) -> str | None:
+    """Why today's settings refuse the URL, the scope that the seeds opened included; None when they do not."""
+    lines = [line for path in settings.filters.block_lists for line in Path(path).read_text("utf-8").splitlines()]
+    scope = scope_of(asked, settings)
+    return UrlFilters(settings.filters, lines, scope, settings.scope.mode).refuse(asked.url, depth)
+
+
+def scope_of(asked: Asked, settings: Settings) -> bytes:
+    """The keys of the seeds' hosts or registered domains, sorted, as the filters want them."""
+    if settings.scope.mode == "web":
+        return b""
+    admitted = asked.reader.rows(schemas.SEEDS, asked.versions, ("host",), pc.field("verdict") == "admitted")
+    hosts = set(admitted["host"].to_pylist())
+    names = hosts if settings.scope.mode == "hosts" else {registered_domain(host) for host in hosts}
+    return bytes(np.sort(np.array([host_key(name) for name in names], "<i8")).tobytes())
+
+
+def _seeds_by_line(reader: Reader, versions: Versions, raw: str) -> list[dict[str, Any]]:
+    rows: list[Row] = reader.rows(schemas.SEEDS, versions, where=pc.field("line") == raw).to_pylist()
+    return [plain(row) for row in rows]
+
+
+def _first(rows: list[Row]) -> Row | None:
+    return rows[0] if rows else None

@@ -1,0 +1,1 @@
+"""Measurements: `python -m tests.benchmarks [NAME…] [--json]`. Ratios count, times are the machine's."""

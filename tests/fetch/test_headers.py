@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from crawler.fetch.headers import prepare
+from crawler.fetch.http import Request
+
+
+@pytest.mark.parametrize(
+    ("url", "lines"),
+    [
+        ("http://a.example/x?y", ["GET /x?y HTTP/1.1", "Host: a.example"]),
+        ("http://a.example", ["GET / HTTP/1.1", "Host: a.example"]),
+        ("http://a.example?q", ["GET /?q HTTP/1.1", "Host: a.example"]),
+        ("http://a.example:80/", ["GET / HTTP/1.1", "Host: a.example"]),
+        ("https://a.example:80/", ["GET / HTTP/1.1", "Host: a.example:80"]),
+        ("http://[::1]:8080/", ["GET / HTTP/1.1", "Host: [::1]:8080"]),
+        ("http://user:secret@a.example/#part", ["GET / HTTP/1.1", "Host: a.example"]),
+    ],
+)
+def test_a_request_is_a_fixed_set_of_fields(url: str, lines: list[str]) -> None:
+    prepared = prepare(Request(url, "8.8.8.8", "orbweaver/1", etag='"x"', last_modified="Sat", accept="text/html"))
+    assert not isinstance(prepared, str)
+    assert prepared.head.decode().split("\r\n") == [
+        *lines,
+        "User-Agent: orbweaver/1",
+        "Accept: text/html",
+        "Accept-Encoding: gzip, deflate",
+        'If-None-Match: "x"',
+        "If-Modified-Since: Sat",
+        "Connection: close",
+        "",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("value", ['"a\r\nCookie: x"', "a\0", "a\nb", "ä€", ""])
+def test_a_value_that_could_forge_a_field_is_not_sent(value: str) -> None:
+    prepared = prepare(Request("http://a.example/", "8.8.8.8", "agent", etag=value, last_modified=value))
+    assert not isinstance(prepared, str)
+    assert b"If-" not in prepared.head
+    assert b"Cookie" not in prepared.head

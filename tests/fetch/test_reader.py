@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawler.fetch.reader import ReadLimits, ResponseReader
+from tests.fetch.response_vectors import CHUNKED, OK, VECTORS, Seen, Vector
+
+LIMITS = ReadLimits(head_bytes=65_536, header_fields=200, body_bytes=1_000_000)
+
+
+def read(raw: bytes, sizes: list[int], end: str = "closed", limits: ReadLimits = LIMITS) -> ResponseReader:
+    reader, start = ResponseReader(limits), 0
+    while start < len(raw):
+        size = sizes[start % len(sizes)]
+        reader.feed(raw[start : start + size])
+        start += size
+    reader.end(end)
+    return reader
+
+
+def seen(reader: ResponseReader) -> Seen:
+    if reader.failure is not None:
+        return Seen(failure=f"{reader.failure}: {reader.failure_reason}")
+    assert reader.parsed is not None
+    return Seen(reader.parsed.status, reader.body.stream().read(), reader.truncated)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.name)
+@pytest.mark.parametrize("sizes", [[1_000_000], [1], [7], [1, 2, 3, 50, 4096]], ids=str)
+def test_every_vector_has_one_outcome_however_it_is_cut(vector: Vector, sizes: list[int]) -> None:
+    assert seen(read(vector.raw, sizes, vector.end)) == vector.seen
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("size", [0, 62_999, 63_000, 64_000, 65_000, 65_535, 65_536, 65_537, 200_000])
+def test_the_body_limit_is_the_same_for_every_framing(framing: str, size: int) -> None:
+    limit, body = 64_000, bytes(size)
+    chunk = b"%x\r\n%b\r\n" % (size, body) if size else b""
+    raw = {
+        "length": OK + b"Content-Length: %d\r\n\r\n" % size + body,
+        "chunks": CHUNKED + chunk + b"0\r\n\r\n",
+        "close": OK + b"\r\n" + body,
+    }[framing]
+    for sizes in ([1_000_000], [1_000]):
+        reader = read(raw, sizes, limits=ReadLimits(65_536, 200, limit))
+        assert reader.body.size == min(size, limit)
+        assert reader.truncated == ("length" if size > limit else None)
+
+
+def test_the_head_is_kept_byte_for_byte() -> None:
+    head = b"HTTP/1.1 200  Quite \xe4 OK\r\nX-A:b\r\nx-a:  \tc \r\nEmpty:\r\n\r\n"
+    reader = read(head + b"body", [3])
+    assert reader.head == head
+    assert reader.parsed is not None
+    assert reader.parsed.headers == [("x-a", "b"), ("x-a", "c"), ("empty", "")]
+    assert (reader.parsed.reason, reader.parsed.version) == ("Quite ä OK", "1.1")
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_reusable"),
+    [
+        (OK + b"Content-Length: 2\r\n\r\nhi", True),
+        (CHUNKED + b"2\r\nhi\r\n0\r\n\r\n", True),
+        (b"HTTP/1.1 304 Not Modified\r\n\r\n", True),
+        (OK + b"Content-Length: 2\r\n\r\nhi!", False),
+        (CHUNKED + b"2\r\nhi\r\n0\r\n\r\nx", False),
+        (OK + b"Content-Length: 2\r\nConnection: Close\r\n\r\nhi", False),
+        (OK + b"Content-Length: 2, 2\r\nX : y\r\n\r\nhi", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", False),
+        (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", False),
+        (OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", False),
+        (OK + b"Content-Length: 2\r\nnonsense\r\n\r\nhi", False),
+        (b"HTTP/1.1 304 Not Modified\r\n\r\nx", False),
+    ],
+)
+def test_a_connection_is_used_again_only_after_a_clean_response(raw: bytes, is_reusable: bool) -> None:
+    for sizes in ([1_000_000], [1]):
+        reader = read(raw, sizes)
+        assert reader.is_done
+        assert reader.is_reusable is is_reusable
+
+
+def test_deadlines_cut_a_body_and_fail_a_head() -> None:
+    for raw, expected in ((OK, ("timeout", None)), (OK + b"\r\nhal", (None, "time"))):
+        reader = ResponseReader(LIMITS)
+        reader.feed(raw)
+        reader.time_out("head")
+        assert (reader.failure, reader.truncated) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(VECTORS), st.data())
+def test_a_flipped_byte_never_crashes_nor_hangs(vector: Vector, data: st.DataObject) -> None:
+    raw = bytearray(vector.raw[:2000])
+    for _ in range(data.draw(st.integers(0, 4))):
+        if raw:
+            raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(1, 50))
+    whole, pieces = read(bytes(raw), [1_000_000]), read(bytes(raw), [cut])
+    assert whole.is_done
+    assert seen(whole) == seen(pieces)
+
+
+def test_random_bytes_after_a_good_start_end_in_one_state() -> None:
+    chance = random.Random(7)
+    for start in (b"", b"HTTP/1.1 ", OK, CHUNKED):
+        for _ in range(500):
+            reader = read(start + chance.randbytes(chance.randrange(300)), [chance.randrange(1, 100)])
+            assert reader.is_done
+            assert reader.failure is None or not reader.is_reusable

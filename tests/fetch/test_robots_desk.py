@@ -1,0 +1,103 @@
+"""robots.txt as servers see it asked for and obeyed."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from tests.fetch.little_web import Answer, Asked, LittleWeb, page, redirect
+from tests.fetch.partition_runs import Run, host_state
+
+NEVER = {"robots_retry_s": 600.0}
+
+
+def test_what_robots_forbids_is_never_asked(web: LittleWeb, run: Run) -> None:
+    web.put("a.test", "/robots.txt", Answer(b"user-agent: orbweaver\ndisallow: /private\n\nuser-agent: *\nallow: /"))
+    run.plan(*(web.put("a.test", path, page()) for path in ("/open", "/private/x", "/privately"))).go()
+    assert run.by_path() == {"/open": "success", "/private/x": "robots_denied", "/privately": "robots_denied"}
+    assert web.paths("a.test") == ["/robots.txt", "/open"]
+
+
+def test_sitemaps_that_robots_names_are_discovered(web: LittleWeb, run: Run) -> None:
+    named = ("http://a.test/map.xml", "ftp://a.test/x", "//", "http://a.test/" + "x" * 3_000)
+    web.put("a.test", "/robots.txt", Answer("".join(f"sitemap: {link}\n" for link in named).encode()))
+    run.plan(web.put("a.test", "/", page())).go()
+    assert run.discovered() == {"http://a.test/map.xml": "sitemap"}
+
+
+@pytest.mark.parametrize("answer", [Answer(b"x", 500), Answer(b"x", 429), Answer(b"disallow", is_cut=True)])
+def test_an_unreachable_robots_forbids_everything(web: LittleWeb, run: Run, answer: Answer) -> None:
+    web.put("a.test", "/robots.txt", answer)
+    run.fetch = NEVER
+    run.plan(web.put("a.test", "/", page()), web.put("a.test", "/b", page())).go(time_s=20)
+    assert set(run.by_path().values()) == {"robots_unreachable"}
+    assert web.paths("a.test") == ["/robots.txt"]
+    (state,) = run.hosts().values()
+    assert state["is_out"]
+
+
+def test_it_is_tried_four_times_then_the_host_is_out(web: LittleWeb, run: Run) -> None:
+    web.put("a.test", "/robots.txt", Answer(b"x", 503))
+    run.fetch = {"robots_retry_s": 0.2}
+    run.plan(web.put("a.test", "/", page())).go()
+    asked = web.asked("a.test")
+    assert [one.path for one in asked] == ["/robots.txt"] * 4
+    assert min(after.time - before.time for before, after in pairwise(asked)) >= 0.1
+
+
+def test_a_server_that_recovers_is_fetched(web: LittleWeb, run: Run) -> None:
+    def recovers(asked: Asked) -> Answer:
+        return Answer(b"x", 500) if len(web.log) < 3 else Answer(b"", 404)
+
+    web.put("a.test", "/robots.txt", recovers)
+    run.fetch = {"robots_retry_s": 0.1}
+    run.plan(web.put("a.test", "/", page())).go()
+    assert run.by_path() == {"/": "success"}
+    assert [state["is_out"] for state in run.hosts().values()] == [False]
+
+
+def test_redirects_of_robots_are_followed_to_other_hosts(web: LittleWeb, run: Run) -> None:
+    other = web.put("b.test", "/rules", Answer(b"user-agent: *\ndisallow: /private"))
+    web.put("a.test", "/robots.txt", redirect("/moved", 302))
+    web.put("a.test", "/moved", redirect(other, 307))
+    run.folder.joinpath("hosts").write_text("127.0.0.1 a.test b.test\n")
+    run.plan(*(web.put("a.test", path, page()) for path in ("/private", "/open"))).go()
+    assert run.by_path() == {"/private": "robots_denied", "/open": "success"}
+    assert web.paths("a.test") == ["/robots.txt", "/moved", "/open"]
+    assert web.paths("b.test") == ["/rules"]
+    warcs = {subset for one in run.sealed for subset in one.warcs}
+    assert warcs == {"robotstxt", "warc"}
+
+
+def test_a_redirect_of_robots_keeps_the_gap_of_the_host_it_leads_to(web: LittleWeb, run: Run) -> None:
+    web.put("a.test", "/robots.txt", redirect(web.put("b.test", "/robots.txt", Answer(b"", 404))))
+    run.fetch = {"delay_s": 0.3, "address_delay_share": 0.0}
+    run.plan(web.put("a.test", "/", page()), web.put("b.test", "/", page()), web.put("b.test", "/2", page())).go()
+    times = [one.time for one in web.asked("b.test")]
+    assert len(times) == 4
+    assert min(after - before for before, after in pairwise(times)) >= 0.2
+
+
+def test_a_redirect_of_robots_to_a_private_address_is_not_followed(web: LittleWeb, run: Run) -> None:
+    web.put("a.test", "/robots.txt", redirect("http://10.0.0.1/robots.txt"))
+    run.fetch = NEVER
+    run.plan(web.put("a.test", "/", page())).go(time_s=20)
+    assert run.by_path() == {"/": "robots_unreachable"}
+
+
+def test_a_fresh_copy_is_not_asked_for_again(web: LittleWeb, run: Run) -> None:
+    robots = [{"scheme": "http", "fetched_at": time.time() - 10, "status": 200, "body": b"user-agent: *\ndisallow: /x"}]
+    urls = [web.put("a.test", path, page()) for path in ("/", "/x")]
+    run.plan(*urls, host_state=host_state(host="a", robots=robots)).go()
+    assert run.by_path() == {"/": "success", "/x": "robots_denied"}
+    assert web.paths("a.test") == ["/"]
+
+
+def test_an_old_copy_is_asked_for_again_and_a_ttl_of_nothing_means_once_a_round(web: LittleWeb, run: Run) -> None:
+    robots = [{"scheme": "http", "fetched_at": time.time() - 90_000, "status": 404, "body": b""}]
+    urls = [web.put("a.test", f"/{n}", page()) for n in range(3)]
+    run.fetch = {"robots_ttl_s": 0.0}
+    run.plan(*urls, host_state=host_state(host="a", robots=robots)).go()
+    assert web.paths("a.test") == ["/robots.txt", "/0", "/1", "/2"]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crawler.page.filters import UrlFilters
+from crawler.page.url import Url, UrlPolicy, host_key
+from crawler.settings import FilterSettings, UrlSettings
+
+POLICY = UrlPolicy(UrlSettings())
+RULES = FilterSettings(
+    deny_domains=("denied.org", "Xn--Fa-Hia.de"),
+    deny_prefixes=("http://example.org/private/", "example.org/cgi"),
+    deny_patterns=(r"\.(gif|jpe?g)$", r"[?&]sort="),
+)
+BLOCK_LIST = [
+    "# a comment",
+    "",
+    "blocked.org # why",
+    "0.0.0.0 ads.example.net tracker.net",
+    "http://example.org/blocked",
+]
+
+
+def url(raw: str) -> Url:
+    found = POLICY.canonical(raw)
+    assert isinstance(found, Url)
+    return found
+
+
+def keys(*names: str) -> bytes:
+    return np.sort(np.array([host_key(name) for name in names], "<i8")).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("http://example.org/", None),
+        ("https://example.org/a/b/c?d=e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w/x/y/z", None),
+        ("ftp://example.org/", "scheme"),
+        ("http://example.org/" + "a" * 2_064, None),
+        ("http://example.org/" + "a" * 2_065, "too_long"),
+        ("http://example.org/" + "/".join(map(str, range(20))), None),
+        ("http://example.org/" + "/".join(map(str, range(20))) + "/", None),
+        ("http://example.org/" + "/".join(map(str, range(21))), "path_segments"),
+        ("http://example.org/a/a", None),
+        ("http://example.org/a/a/a", "path_repeats"),
+        ("http://example.org/x/a/b/a/b/y", None),
+        ("http://example.org/x/a/b/a/b/a/b/y", "path_repeats"),
+        ("http://example.org/a/b/c/a/b/c/a/b/c", "path_repeats"),
+        ("http://example.org/1/a/1/b/1/c/1", None),  # dates and ids repeat out of step
+        ("http://denied.org/", "denied_domain"),
+        ("http://www.denied.org:8080/", "denied_domain"),
+        ("http://notdenied.org/", None),
+        ("http://faß.de/", "denied_domain"),
+        ("http://example.org/private/a", "denied_prefix"),
+        ("https://example.org/private/a", None),
+        ("https://example.org/cgi-bin/", "denied_prefix"),
+        ("http://example.org/a.jpeg", "denied_pattern"),
+        ("http://example.org/a.jpeg.html", None),
+        ("http://example.org/?a&sort=b", "denied_pattern"),
+        ("http://www.blocked.org/", "block_list"),
+        ("http://ads.example.net/", "block_list"),
+        ("http://a.tracker.net/", "block_list"),
+        ("http://example.net/", None),
+        ("http://example.org/blocked/a", "block_list"),
+    ],
+)
+def test_reasons(raw: str, reason: str | None) -> None:
+    assert UrlFilters(RULES, BLOCK_LIST).refuse(url(raw), 0) == reason
+
+
+def test_depth() -> None:
+    filters = UrlFilters(FilterSettings(max_depth=2))
+    assert [filters.refuse(url("http://example.org/"), depth) for depth in (2, 3)] == [None, "too_deep"]
+
+
+def test_only_allowed_patterns() -> None:
+    filters = UrlFilters(FilterSettings(allow_patterns=("^https?://example[.]org/docs/", "[.]html$")))
+    raws = ("http://example.org/docs/", "http://example.org/a.html", "http://example.org/a")
+    assert [filters.refuse(url(raw), 0) for raw in raws] == [None, None, "not_allowed_pattern"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "scope", "within", "without"),
+    [
+        ("web", b"", "http://any.org/", None),
+        ("hosts", keys("a.org", "b.org:8080"), "http://b.org:8080/", "http://b.org/"),
+        ("hosts", keys("a.org", "b.org:8080"), "http://a.org/", "http://www.a.org/"),
+        ("domains", keys("a.org", "b.co.uk"), "http://www.b.co.uk:8080/", "http://c.co.uk/"),
+        ("domains", b"", "http://a.org/", "http://a.org/"),
+    ],
+)
+def test_scope(mode: str, scope: bytes, within: str, without: str | None) -> None:
+    filters = UrlFilters(FilterSettings(), scope=scope, scope_mode=mode)
+    if within != without:
+        assert filters.refuse(url(within), 0) is None
+    if without:
+        assert filters.refuse(url(without), 0) == "out_of_scope"
+
+
+def test_a_bad_pattern_is_refused_with_its_setting() -> None:
+    with pytest.raises(ValueError, match=r"filters\.deny_patterns: '\(' is no RE2 expression"):
+        UrlFilters(FilterSettings(deny_patterns=("(",)))
+
+
+def test_patterns_take_linear_time() -> None:
+    filters = UrlFilters(FilterSettings(deny_patterns=("(a|a)*(a|a)*(a|a)*b$",)))
+    assert filters.refuse(url("http://example.org/" + "a" * 2_000), 0) is None
+
+
+def test_filters_of_third_parties_come_last() -> None:
+    class NoQueries:
+        def refuse(self, url: Url, depth: int) -> str | None:
+            return "query" if "?" in url.url else None
+
+    filters = UrlFilters(replace(RULES, max_depth=1), further=[NoQueries()])
+    raws = ("http://example.org/?a", "http://denied.org/?a", "http://example.org/")
+    assert [filters.refuse(url(raw), 0) for raw in raws] == ["query", "denied_domain", None]

@@ -1,0 +1,95 @@
+"""From links to new URLs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from crawler.columns import Column
+from crawler.schemas import DISCOVERIES
+from crawler.settings import DuplicateSettings, FetchSettings, NearDuplicateSettings, RoundSettings, Settings
+from crawler.transforms import discover
+from tests.spark.rows import NOW, frame, host, hosts, key_of, outcome, outcomes, visit, visits
+
+A, B, C, X, Y, Z = (f"http://{name}.test/" for name in "abcxyz")
+FRESH = tuple(
+    Column(name, kind, "")
+    for name, kind in [("url_key", "bigint"), ("host_key", "bigint"), ("depth", "int"), ("link_tier", "int")]
+)
+
+
+def marked(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    plain = outcomes(spark, rows)
+    kind = F.when(F.col("reason").isNotNull(), F.col("reason"))
+    return plain.withColumn("match", F.when(kind.isNotNull(), F.struct(kind.alias("kind"))))
+
+
+@pytest.mark.parametrize(
+    ("payload", "near", "expected"),
+    [
+        ("skip", "demote", {A: 0, C: 3}),
+        ("follow", "skip", {A: 0, B: 0}),
+        ("demote", "follow", {A: 0, B: 3, C: 0}),
+    ],
+)
+def test_links_of_duplicates_count_as_the_settings_say(
+    spark: SparkSession, payload: Any, near: Any, expected: dict[str, int]
+) -> None:
+    settings = replace(
+        Settings(), duplicates=DuplicateSettings(links=payload), near_duplicates=NearDuplicateSettings(links=near)
+    )
+    rows = [outcome(A), outcome(B, reason="payload"), outcome(C, reason="near")]
+    pages = discover.link_tier(marked(spark, rows), settings).collect()
+    assert {row["url"]: row["link_tier"] for row in pages} == expected
+
+
+def test_the_best_way_to_a_url_wins(spark: SparkSession) -> None:
+    rows = [
+        outcome(A, links=[key_of(X), key_of(Y)]),
+        outcome(B, links=[key_of(X)], reason="near"),
+        outcome(C, links=[key_of(Y)], redirect_key=key_of(Z)),
+    ]
+    pages = discover.link_tier(marked(spark, rows), Settings())
+    planned = visits(spark, [visit(A, depth=5), visit(B, depth=0), visit(C, depth=1)])
+    found = discover.candidates(pages, planned).collect()
+    assert {row["url_key"]: (row["link_tier"], row["depth"], row["source_key"]) for row in found} == {
+        key_of(X): (0, 6, key_of(A)), key_of(Y): (0, 2, key_of(C)), key_of(Z): (0, 2, key_of(C)),
+    }  # fmt: skip
+
+
+def test_new_urls_take_their_text_from_any_one_segment(spark: SparkSession) -> None:
+    text = [{"url_key": key_of(url), "url": url, "host": url[7:-1], "source": "link"} for url in (X, X, Y, Z)]
+    unseen = spark.createDataFrame([(key_of(X),), (key_of(Z),)], "url_key bigint")
+    found = spark.createDataFrame(
+        [(key_of(url), 1, 2, 9) for url in (X, Y, Z)], "url_key bigint, link_tier int, depth int, source_key bigint"
+    )
+    rows = discover.new_urls(unseen, found, frame(spark, DISCOVERIES.columns, text)).collect()
+    assert sorted(row["url"] for row in rows) == [X, Z]
+
+
+def fresh(spark: SparkSession, count: int) -> DataFrame:
+    rows = [{"url_key": n, "host_key": host("a.test")["host_key"], "depth": 1, "link_tier": 0} for n in range(count)]
+    return frame(spark, FRESH, rows)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "known", "waits", "horizon"),
+    [
+        ("a round's worth is due now, the rest as it can be fetched", {}, [0, 0, 0, 0, 0, 50, 60, 70], 80),
+        ("a site with a backlog goes on after it", {"horizon_at": NOW + 30}, [0, 0, 50, 60, 70, 80, 90, 100], 110),
+        ("an old horizon is no credit", {"horizon_at": NOW - 999}, [0, 0, 0, 0, 0, 50, 60, 70], 80),
+        ("a crawl delay spreads wider", {"crawl_delay_s": 30.0}, [0, 0, 60, 90, 120, 150, 180, 210], 240),
+    ],
+)
+def test_a_hosts_new_urls_are_spread_at_the_pace_of_its_delay(
+    spark: SparkSession, sentence: str, known: dict[str, Any], waits: list[int], horizon: int
+) -> None:
+    settings = replace(Settings(), fetch=FetchSettings(delay_s=10.0), round=RoundSettings(time_limit_s=50.0))
+    horizons = hosts(spark, [host("a.test", **known)]).select("host_key", "horizon_at", "crawl_delay_s")
+    rows = discover.spread(fresh(spark, 8), horizons, settings, NOW).orderBy("url_key").collect()
+    assert [round(row["due_at"].timestamp() - NOW) for row in rows] == waits, sentence
+    assert round(max(row["horizon_at"] for row in rows) - NOW) == horizon, sentence

@@ -1,0 +1,131 @@
+"""The plan: budgets, reasons, places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from crawler.settings import FetchSettings, RoundSettings, Settings
+from crawler.transforms import select
+from tests.spark.rows import NOW, Row, host, hosts, visit, visits
+
+SETTINGS = replace(Settings(), round=RoundSettings(time_limit_s=100.0, max_urls_per_host=3))
+
+
+def ranked(spark: SparkSession, rows: Sequence[Row], known: Sequence[Row], settings: Settings = SETTINGS) -> DataFrame:
+    return select.rank_in_budgets(select.with_host_state(visits(spark, rows), hosts(spark, known)), settings, NOW)
+
+
+def pages(name: str, count: int, **differs: object) -> list[dict[str, Any]]:
+    return [visit(f"http://{name}/{number}", **differs) for number in range(count)]
+
+
+def reasons(frame: DataFrame) -> dict[str, int]:
+    counts = {row["reason"]: row["count"] for row in frame.groupBy("reason").count().collect()}
+    return {str(reason): count for reason, count in counts.items()}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "known", "settings", "expected"),
+    [
+        ("a new host gives its budget", {}, {}, {"None": 3, "host_budget": 2}),
+        ("a crawl delay leaves less", {"crawl_delay_s": 50.0}, {}, {"None": 2, "host_budget": 3}),
+        ("a delay beyond the round leaves one", {"crawl_delay_s": 500.0}, {}, {"None": 1, "host_budget": 4}),
+        ("robots may not hurry us", {"crawl_delay_s": 0.1}, {"delay_s": 50.0}, {"None": 2, "host_budget": 3}),
+        ("a wait shortens the time", {"not_before": NOW + 98.5}, {}, {"None": 1, "host_budget": 4}),
+        ("a wait beyond the round leaves none", {"not_before": NOW + 101}, {}, {"host_waiting": 5}),
+        ("without a delay only the budget counts", {}, {"delay_s": 0.0}, {"None": 3, "host_budget": 2}),
+    ],
+)  # fmt: skip
+def test_a_host_gives_what_politeness_can_fetch(
+    spark: SparkSession, sentence: str, known: Any, settings: Any, expected: dict[str, int]
+) -> None:
+    chosen = replace(SETTINGS, fetch=replace(FetchSettings(), **settings))
+    frame = ranked(spark, pages("a.test", 5), [host("a.test", **known)] if known else [], chosen)
+    assert reasons(frame) == expected, sentence
+
+
+def test_the_best_of_a_host_are_taken_first(spark: SparkSession) -> None:
+    rows = [visit(f"http://a.test/{tier}", tier=tier) for tier in (3, 0, 2, 1)]
+    taken = ranked(spark, rows, []).where("reason IS NULL").orderBy("position").collect()
+    assert [row["tier"] for row in taken] == [0, 1, 2]
+
+
+def test_the_round_takes_the_first_of_every_host_before_the_second_of_any(spark: SparkSession) -> None:
+    frame = ranked(spark, pages("a.test", 3) + pages("b.test", 3) + pages("c.test", 1), [])
+    within = select.within_round(frame, max_urls=4)
+    taken = within.where("reason IS NULL").groupBy("host").count().collect()
+    assert sorted(row["count"] for row in taken) == [1, 1, 2]
+    assert reasons(within) == {"None": 4, "round_budget": 3}
+
+
+def test_a_domain_takes_its_share_of_the_round_and_no_more(spark: SparkSession) -> None:
+    settings = replace(SETTINGS, round=RoundSettings(max_urls=10, max_domain_share=0.4))
+    rows = [row for name in ("a.d.test", "b.d.test", "e.test") for row in pages(name, 3)]
+    known = [host(name) for name in ("a.d.test", "b.d.test", "e.test")]
+    assert reasons(ranked(spark, rows, known, settings)) == {"None": 7, "domain_share": 2}
+
+
+def test_plan_rows_hold_every_due_url_once_or_its_count(spark: SparkSession) -> None:
+    known = [host("a.test", crawl_delay_s=2.0)]
+    within = select.within_round(ranked(spark, pages("a.test", 5) + pages("b.test", 2), known), max_urls=100)
+    keys = [row["host_key"] for row in within.select("host_key").distinct().collect()]
+    placement = spark.createDataFrame([(key, 7, 2) for key in keys], "host_key bigint, partition int, gap_factor int")
+    rows = [row.asDict(recursive=True) for row in select.plan_rows(within, placement, 4).collect()]
+    planned = [row for row in rows if row["kind"] == "url"]
+    left_out = [row for row in rows if row["kind"] == "left_out"]
+    assert len(planned) == 5
+    assert [(r["host"], r["reason"], r["rows"]) for r in left_out] == [("a.test", "host_budget", 2)]
+    states = {(r["host"], r["position"]): r["host_state"] for r in planned}
+    assert states[("a.test", 0)]["crawl_delay_s"] == 2.0
+    assert states[("a.test", 1)] is None
+    assert states[("b.test", 0)] is None
+    assert {(r["partition"], r["gap_factor"], r["round"]) for r in planned} == {(7, 2, 4)}
+
+
+def test_slots_open_tier_by_tier_until_there_is_enough() -> None:
+    waiting = {(10, 1): 50, (11, 0): 10, (9, 1): 50, (8, 3): 1000}
+    assert select.choose_slots(waiting, max_urls=10) == [(11, 0), (9, 1)]
+    assert select.choose_slots(waiting, max_urls=1000) == [(11, 0), (9, 1), (10, 1), (8, 3)]
+    assert select.choose_slots({}, max_urls=10) == []
+
+
+GROUPS = [
+    ("hosts of a domain stay together", ["d", "d", "e"], [[], [], []], {(0, 1)}),
+    ("hosts of an address stay together", ["d", "e", "f"], [["1"], ["1"], ["2"]], {(0, 1)}),
+    ("bonds chain", ["d", "d", "e"], [["1"], ["2"], ["2"]], {(0, 1), (1, 2)}),
+    ("a second address binds too", ["d", "e", "f"], [["1", "2"], ["2", "3"], ["3"]], {(0, 1), (1, 2)}),
+]
+
+
+@pytest.mark.parametrize(("sentence", "domains", "addresses", "together"), GROUPS)
+def test_servers_are_in_one_partition(
+    sentence: str, domains: list[str], addresses: list[list[str]], together: set[tuple[int, int]]
+) -> None:
+    keys = [-(2**62), 2**62, 3 * 2**60]
+    grouping = select.group_by_server(keys, domains, addresses, partitions=1000, max_hosts=10)
+    for left, right in together:
+        assert grouping.partitions[left] == grouping.partitions[right], sentence
+    alone = [at for at in range(3) if all(at not in pair for pair in together)]
+    assert all((grouping.partitions == grouping.partitions[at]).sum() == 1 for at in alone), sentence
+    assert set(grouping.gap_factors) == {1}
+
+
+def test_a_platform_is_spread_and_pays_with_wider_gaps() -> None:
+    count = 400
+    keys = [number * (2**64 // count) - 2**63 for number in range(count)]
+    grouping = select.group_by_server(keys, [f"d{k}" for k in keys], [["1"]] * count, partitions=4, max_hosts=50)
+    assert set(grouping.partitions) == {0, 1, 2, 3}
+    assert set(grouping.gap_factors) == {4}
+
+
+def test_host_key_is_the_one_of_the_page_room(spark: SparkSession) -> None:
+    from crawler.page.url import host_key
+
+    names = ["example.org", "xn--bcher-kva.example", "a.test:8080", "[::1]:81"]
+    rows = spark.createDataFrame([(name,) for name in names], "host string").select(select.host_key().alias("key"))
+    assert [row["key"] for row in rows.collect()] == [host_key(name) for name in names]

@@ -1,0 +1,145 @@
+"""The tables: written once, pinned, looked up, locked, compacted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from crawler import schemas
+from crawler.storage import Store
+from crawler.tables.lake import Lake, hold_lake
+from crawler.tables.ledger import RoundRow, State
+from crawler.tables.manifest import TableError
+from crawler.tables.runs import absent, find
+from jobs.maintain_tables import maintain
+from tests.spark.rows import NOW, frame, host, visit, visits
+
+BUCKETS = 8
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    with hold_lake(spark, Store.open(str(tmp_path_factory.mktemp("a b") / "lake")), BUCKETS) as held:
+        yield held
+
+
+def keys(spark: SparkSession, first: int, last: int, number: int = 1) -> DataFrame:
+    return spark.range(first, last).selectExpr("xxhash64(id) AS url_key", f"{number} AS round")
+
+
+def test_a_write_replayed_changes_nothing(spark: SparkSession, lake: Lake) -> None:
+    before = lake.tables.version(schemas.SEEDS)
+    rows = frame(spark, schemas.SEEDS.columns, [{"line": "x", "round": 1}])
+    for _ in range(2):
+        lake.append(schemas.SEEDS, rows, lake.write("t/seeds", 1))
+    assert lake.tables.version(schemas.SEEDS) == before + 1
+    assert lake.read(schemas.SEEDS, lake.versions()).where("line = 'x'").count() == 1
+
+
+def test_the_calendar_turns_in_one_commit_and_only_where_it_was_opened(spark: SparkSession, lake: Lake) -> None:
+    rows = [
+        visit(f"http://a.test/{n}", slot=slot, tier=tier) for n, (slot, tier) in enumerate([(1, 0), (1, 1), (2, 0)])
+    ]
+    lake.append(schemas.FRONTIER, visits(spark, rows), lake.write("t/frontier", 1))
+    reborn = visits(spark, [visit("http://a.test/0", slot=9, tier=0)])
+    for _ in range(2):
+        lake.turn_calendar({(1, 0)}, reborn, lake.write("t/turn", 2))
+    found = lake.read(schemas.FRONTIER, lake.versions()).select("url", "slot", "tier").collect()
+    assert sorted((row["url"][-1], row["slot"], row["tier"]) for row in found) == [
+        ("0", 9, 0),
+        ("1", 1, 1),
+        ("2", 2, 0),
+    ]
+
+
+def test_look_ups_in_runs_answer_as_the_spark_join_does(spark: SparkSession, lake: Lake) -> None:
+    for number in (1, 2, 3):
+        batch = keys(spark, number * 1000, number * 1000 + 1500, number)
+        lake.append(schemas.URL_CHECKSUMS, batch, lake.write("t/urls", number))
+    versions = lake.versions()
+    run, stored = lake.run(schemas.URL_CHECKSUMS, versions), lake.read(schemas.URL_CHECKSUMS, versions)
+    asked = keys(spark, 500, 6000).select("url_key")
+    asked = asked.unionByName(asked.limit(100))
+    oracle = asked.distinct().join(stored, on="url_key", how="left_anti")
+    assert {r[0] for r in absent(run, asked).collect()} == {r[0] for r in oracle.collect()}
+    for keep, best in (("newest", F.max), ("oldest", F.min)):
+        joined = stored.join(asked.distinct(), on="url_key", how="left_semi")
+        wanted = {tuple(r) for r in joined.groupBy("url_key").agg(best("round")).collect()}
+        rows = find(run, asked, keep).collect()  # type: ignore[arg-type]  # a table of cases is looser than the types
+        assert {(r["url_key"], r["round"]) for r in rows} == wanted
+        assert len(rows) == len(wanted)
+
+
+def test_a_look_up_reads_the_version_it_was_pinned_to(spark: SparkSession, lake: Lake) -> None:
+    run = lake.run(schemas.URL_CHECKSUMS, lake.versions())
+    lake.append(schemas.URL_CHECKSUMS, keys(spark, 90_000, 90_010), lake.write("t/later", 1))
+    asked = keys(spark, 90_000, 90_010).select("url_key")
+    assert absent(run, asked).count() == 10
+    assert absent(lake.run(schemas.URL_CHECKSUMS, lake.versions()), asked).count() == 0
+
+
+def test_buckets_are_those_of_the_page_room(spark: SparkSession, lake: Lake) -> None:
+    from crawler.page.url import bucket_of
+
+    rows = lake.read(schemas.URL_CHECKSUMS, lake.versions()).select("url_key", "bucket").distinct().collect()
+    assert rows
+    assert all(row["bucket"] == bucket_of(row["url_key"], BUCKETS) for row in rows)
+    assert {row["bucket"] for row in rows} == set(range(BUCKETS))
+
+
+def test_nested_columns_come_back_from_a_look_up(spark: SparkSession, lake: Lake) -> None:
+    row = host("n.test", addresses=[("127.0.0.1", 5.0)], robots=[("http", 1.0, 200, b"User-agent: *")], horizon_at=3.0)
+    columns = tuple(c for c in schemas.HOSTS.columns if c.name != "bucket")
+    lake.append(schemas.HOSTS, frame(spark, columns, [row]), lake.write("t/hosts", 1))
+    lake.append(schemas.HOSTS, frame(spark, columns, [{**row, "failures": 2, "round": 2}]), lake.write("t/hosts", 2))
+    found = find(lake.run(schemas.HOSTS, lake.versions()), frame(spark, columns[:1], [row]), "newest").collect()
+    assert [r["failures"] for r in found] == [2]
+    assert found[0]["robots"][0]["body"] == b"User-agent: *"
+    assert found[0]["addresses"][0]["address"] == "127.0.0.1"
+
+
+def test_the_ledger_keeps_states_in_order_and_once(lake: Lake) -> None:
+    opened = RoundRow(1, State.OPENED, NOW + 0.25, "folder", {"hosts": 3}, ("inbox/a",), {"planned": 2})
+    for state in (State.OPENED, State.PLANNED, State.PLANNED):
+        lake.ledger.record(replace(opened, state=state))
+    rows = lake.ledger.newest(2)
+    assert [row.state for row in rows] == [State.OPENED, State.PLANNED]
+    assert rows[0] == opened
+    assert lake.ledger.committed() is None
+    with pytest.raises(TableError, match="round 1 is open"):
+        maintain(lake)
+    lake.ledger.record(replace(opened, state=State.COMMITTED))
+    assert lake.ledger.committed() == replace(opened, state=State.COMMITTED)
+
+
+def test_compaction_changes_no_answer(spark: SparkSession, lake: Lake) -> None:
+    for number in range(10, 16):
+        columns = tuple(c for c in schemas.HOSTS.columns if c.name != "bucket")
+        rows = [host(f"{n}.test", round=number, failures=number) for n in random.Random(number).sample(range(40), 20)]
+        lake.append(schemas.HOSTS, frame(spark, columns, rows), lake.write("t/many", number))
+    asked = spark.createDataFrame([(host(f"{n}.test")["host_key"],) for n in range(40)], "host_key bigint")
+    before = sorted(find(lake.run(schemas.HOSTS, lake.versions()), asked, "newest").collect())
+    urls = lake.read(schemas.URL_CHECKSUMS, lake.versions()).count()
+    done = {row.table: row for row in maintain(lake, max_files=1)}
+    assert done["hosts"].files_after <= BUCKETS < done["hosts"].files_before
+    assert sorted(find(lake.run(schemas.HOSTS, lake.versions()), asked, "newest").collect()) == before
+    assert lake.read(schemas.URL_CHECKSUMS, lake.versions()).count() == urls
+    committed = lake.ledger.committed()
+    assert committed is not None
+    assert committed.versions == lake.versions()
+
+
+def test_versions_that_are_gone_are_named(lake: Lake) -> None:
+    with pytest.raises(TableError, match="table hosts: version 999"):
+        lake.tables.require_versions({"hosts": 999}, [schemas.HOSTS])
+
+
+def test_every_column_is_described_in_the_table(lake: Lake) -> None:
+    for table in schemas.TABLES:
+        comments = {f.name: f.metadata.get("comment") for f in lake.tables.read(table).schema.fields}
+        assert comments == {column.name: column.sentence for column in table.columns}
