@@ -111,7 +111,7 @@ def _hosts(urls: pa.Table, states: Mapping[str, _Known]) -> list[PlannedHost]:
     """The runs of equal hosts in rows that are sorted by host."""
     if not len(urls):
         return []
-    runs = urls.select(["host"]).group_by("host", use_threads=False).aggregate([("host", "count")])
-    ends = np.cumsum(runs["host_count"].to_numpy())
-    spans = zip(map(str, runs["host"].to_pylist()), [0, *ends[:-1].tolist()], ends.tolist(), strict=True)
-    return [PlannedHost(*states[host], first, end) for host, first, end in spans]
+    codes = urls["host"].combine_chunks().dictionary_encode().indices.to_numpy()
+    firsts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1]).tolist()
+    spans = zip(firsts, [*firsts[1:], len(urls)], strict=True)
+    return [PlannedHost(*states[urls["host"][first].as_py()], first, end) for first, end in spans]

@@ -91,7 +91,7 @@ def settings_for(web: DemoWeb, **fetch: Any) -> Settings:
     reach = {"only_allowed": True, "allow_addresses": web.allow_addresses, "host_map": str(web.hosts_file)}
     return Settings(
         crawl=CrawlSettings(name="ORB-TEST"),
-        fetch=FetchSettings(**{"delay_s": DELAY_S} | patience | reach | fetch),
+        fetch=FetchSettings(**{"delay_s": DELAY_S, "address_delay_share": 0.5} | patience | reach | fetch),
         round=RoundSettings(time_limit_s=60.0, partitions=2),
         segment=SegmentSettings(max_urls=100),
     )
