@@ -14,6 +14,7 @@ from crawler.storage import Store
 from jobs.exits import BAD_USE, Stop
 
 MAX_WARNINGS = 5
+MAX_LIST_BYTES = 64 * 1024 * 1024
 
 
 class Injected(NamedTuple):
@@ -43,27 +44,57 @@ def warnings(injected: Injected) -> list[str]:
 
 
 def _lines_of(text: str, canonical: Callable[[str], object], doubtful: list[str]) -> Iterator[str]:
-    if "://" in text:
+    if text.startswith("@"):
+        yield from _lines_of_text(text[1:], fetched_list(text[1:]), canonical, doubtful)
+    elif "://" in text:
         verdict = canonical(text)
         if isinstance(verdict, Refusal):
             raise Stop(BAD_USE, f"{text}: no URL that can be crawled ({verdict.reason})")
         yield text
     elif Path(text).is_file():
-        yield from _lines_of_file(Path(text), canonical, doubtful)
+        yield from _lines_of_text(text, read_list(Path(text)), canonical, doubtful)
     else:
-        raise Stop(BAD_USE, f"{text}: neither a file nor a URL (URLs begin with http:// or https://)")
+        raise Stop(
+            BAD_USE,
+            f"{text}: neither a file nor a URL (URLs begin with http:// or https://, lists on the web with @https://)",
+        )
 
 
-def _lines_of_file(path: Path, canonical: Callable[[str], object], doubtful: list[str]) -> Iterator[str]:
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Stop(BAD_USE, f"{path}: cannot be read as UTF-8 text ({error})") from error
-    for number, raw in enumerate(content.splitlines(), 1):
+def _lines_of_text(name: str, text: str, canonical: Callable[[str], object], doubtful: list[str]) -> Iterator[str]:
+    for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
         verdict = canonical(line if "://" in line else f"https://{line}")
         if isinstance(verdict, Refusal):
-            doubtful.append(f"{path}:{number}: {line[:100]}: {verdict.reason}")
+            doubtful.append(f"{name}:{number}: {line[:100]}: {verdict.reason}")
         yield line
+
+
+def read_list(path: Path) -> str:
+    """The text of a file of seeds. Raises Stop when it is no UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Stop(BAD_USE, f"{path}: cannot be read as UTF-8 text ({error})") from error
+
+
+def fetched_list(url: str) -> str:
+    """The text of a seed list on the web, 64 MiB at most. Raises Stop when it cannot be had.
+
+    The person who starts the crawl names the address, so it is asked as any tool of theirs would, proxies included.
+    """
+    import requests
+
+    try:
+        with requests.get(url, timeout=(10, 60), stream=True) as response:
+            response.raise_for_status()
+            body = response.raw.read(MAX_LIST_BYTES + 1, decode_content=True)
+        text: str = body.decode("utf-8-sig")
+    except (requests.RequestException, UnicodeDecodeError) as error:
+        raise Stop(BAD_USE, f"{url}: the seed list cannot be had ({error})") from error
+    if len(body) > MAX_LIST_BYTES:
+        raise Stop(
+            BAD_USE, f"{url}: the seed list is longer than {MAX_LIST_BYTES:,} bytes; save it and inject the file"
+        )
+    return text

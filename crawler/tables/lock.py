@@ -75,7 +75,8 @@ def acquire(store: Store, clock: Callable[[], float] = time.time) -> Lock:
     now = clock()
     token = 1 if current is None else current.token + 1
     mine = Holder(token, socket.gethostname(), os.getpid(), process_started(os.getpid()), now, now + LEASE_S)
-    if not store.put_new(_path(token), _encode(mine)):
+    # A store may answer that the file is there to the very writer whose first answer was lost.
+    if not store.put_new(_path(token), _encode(mine)) and store.read(_path(token)) != _encode(mine):
         winner = current_holder(store)
         raise LockHeld(f"another driver took the lock of {store.uri} just now: {winner.name if winner else 'unknown'}.")
     return Lock(store, mine, clock)

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from crawler.storage import Store
     from crawler.tables.ledger import RoundRow
 
-UrlsOrFiles = Annotated[list[str], typer.Argument(metavar="URL|FILE...", help="URLs, or files with one a line.")]
+UrlsOrFiles = Annotated[
+    list[str],
+    typer.Argument(metavar="URL|FILE|@URL...", help="URLs, files with one a line, or @ and where such a list is."),
+]
 MaybeUrlsOrFiles = Annotated[list[str] | None, typer.Argument(metavar="[URL|FILE]...", help="Injected before.")]
 RoundLimit = Annotated[
     int | None, typer.Option("--rounds", metavar="N", min=1, help="Rounds at most; 3 unless --until-done.")

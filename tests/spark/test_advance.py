@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from chispa import assert_df_equality
 from pyspark.sql import SparkSession
 
 from crawler.columns import Column
@@ -133,5 +134,13 @@ def test_hosts_keep_what_no_one_changed(spark: SparkSession) -> None:
 def test_leftovers_are_what_the_plan_did_not_take(spark: SparkSession) -> None:
     opened = visits(spark, [visit(f"http://a.test/{n}", slot=3, tier=2) for n in range(3)])
     planned = visits(spark, [visit("http://a.test/1")])
-    rows = advance.leftover(opened, planned, NOW).collect()
-    assert {(r["url"][-1], r["slot"], r["tier"]) for r in rows} == {(n, current_hour(NOW), 2) for n in "02"}
+    expected = visits(spark, [visit(f"http://a.test/{n}", slot=current_hour(NOW), tier=2) for n in (0, 2)])
+    left = advance.leftover(opened, planned, NOW)
+    assert_df_equality(left, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_a_first_visit_is_a_whole_row_of_the_calendar(spark: SparkSession) -> None:
+    names = ["url_key", "url", "host", "depth", "source", "due_at", "tier"]
+    fresh = visits(spark, [visit("http://a.test/")]).select(*names)
+    expected = visits(spark, [visit("http://a.test/", discovered_at=at())])
+    assert_df_equality(advance.first_visits(fresh, NOW), expected, ignore_nullable=True)
