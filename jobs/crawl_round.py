@@ -10,9 +10,9 @@ from crawler.settings import Settings
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.admit import admit_inbox
-from jobs.stages.commit import close_round, commit_round
+from jobs.stages.commit import commit_round
 from jobs.stages.fetch import Watch, fetch_plan
-from jobs.stages.open_round import open_round
+from jobs.stages.open_round import close_round, open_round
 from jobs.stages.plan import plan_round
 from jobs.stages.reconcile import reconcile_round
 

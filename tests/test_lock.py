@@ -116,7 +116,7 @@ def test_an_overtaken_holder_commits_nothing_even_when_it_beats_again(
     stop.set()
     beat.join()
     with pytest.raises(LockLost, match="token 1 was overtaken by 2"):
-        advance(Held(sleeper), replace(row, state=State.PLANNED))  # type: ignore[arg-type]  # as above
+        advance(Held(sleeper), replace(row, state=State.PLANNED))  # type: ignore[arg-type]  # the lock and store of a lake are enough here
     assert [kept.state for kept in Ledger(store).newest()] == [State.OPENED]
     sleeper.release()
     winner.check()

@@ -91,3 +91,13 @@ def read_rows(store: Store, uris: Sequence[str], columns: Sequence[str]) -> list
     """The rows of a few data files, without their partition columns."""
     batches = [pq.read_table(store.open_input(store.relative(uri)), columns=list(columns)) for uri in uris]
     return [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
+
+
+def read_dataset(table: DeltaTable, columns: Sequence[str] | None = None, where: Any = None) -> Any:
+    """The rows of a table as a pyarrow.Table, on this thread alone.
+
+    With threads, Arrow's may still be inside `deltalake`'s Python file system when the interpreter ends, which aborts
+    the process (exit code 134, in about one run of five).
+    """
+    dataset: Any = table.to_pyarrow_dataset()
+    return dataset.to_table(columns=None if columns is None else list(columns), filter=where, use_threads=False)

@@ -13,11 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from crawler import schemas
 from crawler.storage import Store
-from crawler.tables.direct import Write, append_rows
+from crawler.tables.direct import Write, append_rows, read_dataset
 
 
 class State(StrEnum):
@@ -74,7 +75,7 @@ class Ledger:
         if not numbers:
             return []
         last: int = max(numbers)
-        rows = table.to_pyarrow_table(filters=[("round", ">", last - rounds)]).to_pylist()
+        rows = read_dataset(table, where=pc.field("round") > pa.scalar(last - rounds, pa.int32())).to_pylist()
         return sorted((_from_row(row) for row in rows), key=lambda r: (r.round, ORDER[r.state], r.recorded))
 
     def committed(self) -> RoundRow | None:

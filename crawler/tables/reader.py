@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from crawler import schemas
 from crawler.schemas import Table
 from crawler.storage import Store
+from crawler.tables.direct import read_dataset
 from crawler.tables.manifest import TableError, read_manifest
 
 STATES = ("OPENED", "PLANNED", "FETCHED", "COMMITTED")
@@ -46,7 +47,7 @@ class Reader:
     def rounds(self) -> list[Row]:
         """All rows of the ledger, by round and state; empty before the first round."""
         try:
-            table = DeltaTable(self.store.uri_of("tables/rounds")).to_pyarrow_dataset().to_table()
+            table = read_dataset(DeltaTable(self.store.uri_of("tables/rounds")))
         except TableNotFoundError:
             return []
         rows: list[Row] = table.to_pylist(maps_as_pydicts="strict")
@@ -77,8 +78,7 @@ class Reader:
         where: Condition | None = None,
     ) -> Rows:
         """The rows of a table at its version that match; conditions on partition columns leave other files unread."""
-        dataset = self._table(table, versions).to_pyarrow_dataset()
-        return dataset.to_table(columns=list(columns) if columns else None, filter=where)
+        return read_dataset(self._table(table, versions), columns, where)
 
     def partitions(self, table: Table, versions: Versions) -> list[Row]:
         """The partition values and `num_records` of every data file, from the log alone."""

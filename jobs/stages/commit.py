@@ -43,9 +43,3 @@ def count_outcomes(lake: Lake, versions: dict[str, int], number: int) -> dict[st
                 counts.get(f"duplicate.{row['duplicate_kind']}", 0) + row["count"]
             )
     return counts
-
-
-def close_round(lake: Lake, rnd: RoundRow) -> None:
-    """Remove what a committed round no longer needs: the inbox files it took in and its progress files."""
-    for path in (*rnd.inbox, *lake.store.list(f"progress/{rnd.round}")):
-        lake.store.delete(path)

@@ -1,4 +1,4 @@
-"""Open a round, or find the open one."""
+"""Open a round, or find the open one; close a committed one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
         )
         return replace(rows[-1], is_resumed=True)
     last = rows[-1] if rows else None
-    taken = set(last.inbox) if last else set()
+    if last:
+        close_round(lake, last)  # its driver may have died between its commit and this
     scheduled = time.time() if now is None else now
     number = last.round + 1 if last else 1
     opened = RoundRow(
@@ -33,7 +34,7 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
         now=scheduled,
         segment_folder=segment_folder(settings.crawl.name, number, scheduled),
         versions=lake.versions(),  # what is committed: nobody else writes, and nothing is open
-        inbox=tuple(path for path in lake.store.list(INBOX) if path not in taken),
+        inbox=tuple(lake.store.list(INBOX)),
         settings_hash=settings_hash(settings),
     )
     return advance(lake, opened)
@@ -45,6 +46,12 @@ def advance(lake: Lake, row: RoundRow) -> RoundRow:
     lake.lock.check()
     lake.ledger.record(signed)
     return signed
+
+
+def close_round(lake: Lake, rnd: RoundRow) -> None:
+    """Remove what a committed round no longer needs: the inbox files it took in and its progress files."""
+    for path in (*rnd.inbox, *lake.store.list(f"progress/{rnd.round}")):
+        lake.store.delete(path)
 
 
 def segment_folder(crawl: str, number: int, now: float) -> str:

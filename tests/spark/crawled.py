@@ -87,11 +87,12 @@ def crawl_demo_web(spark: SparkSession, folder: Path) -> Iterator[Crawl]:
 
 def settings_for(web: DemoWeb, **fetch: Any) -> Settings:
     """What a crawl of the demo web needs, with little patience for servers that never answer."""
-    patience = {"head_timeout_s": 5.0, "idle_timeout_s": 5.0, "robots_retry_s": 1.0}
-    reach = {"only_allowed": True, "allow_addresses": web.allow_addresses, "host_map": str(web.hosts_file)}
+    given: dict[str, Any] = {"delay_s": DELAY_S, "address_delay_share": 0.5}
+    given |= {"head_timeout_s": 5.0, "idle_timeout_s": 5.0, "robots_retry_s": 1.0}
+    given |= {"only_allowed": True, "allow_addresses": web.allow_addresses, "host_map": str(web.hosts_file)}
     return Settings(
         crawl=CrawlSettings(name="ORB-TEST"),
-        fetch=FetchSettings(**{"delay_s": DELAY_S, "address_delay_share": 0.5} | patience | reach | fetch),
+        fetch=FetchSettings(**given | fetch),
         round=RoundSettings(time_limit_s=60.0, partitions=2),
         segment=SegmentSettings(max_urls=100),
     )

@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from crawler import schemas
 from crawler.storage import Store
 from crawler.tables.calendar import condition_of
-from crawler.tables.delta import TableError
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow, State
+from crawler.tables.manifest import TableError
 from crawler.tables.reader import Reader
 from jobs.crawl_round import crawl_round
 from jobs.maintain_tables import maintain
@@ -93,9 +93,9 @@ def test_fastwarc_and_our_reader_see_the_same_records(warc_files: list[Path]) ->
 def test_deltalake_and_duckdb_read_what_spark_reads(crawled: Crawl, table: schemas.Table) -> None:
     version = crawled.versions[table.name]
     dataset = DeltaTable(crawled.lake.tables.path(table), version=version).to_pyarrow_dataset()
-    count = duckdb.connect().from_arrow(dataset).aggregate("count(*)").fetchone()
+    count = duckdb.connect().register("found", dataset).execute("SELECT count(*) FROM found").fetchone()
     assert count == (crawled.lake.read(table, crawled.versions).count(),)
-    assert count > (0,)
+    assert count != (0,)
 
 
 @pytest.mark.parametrize("number", [2, 3])
