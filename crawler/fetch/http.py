@@ -104,10 +104,9 @@ class HttpProtocol:
     ) -> tuple[Exchange, bool]:
         limits = ReadLimits(self._limits.max_head_bytes, self._limits.max_header_fields, request.max_body_bytes)
         reader = ResponseReader(limits)
-        sent_at = self._clock()
         await connection.ask(prepared.head, reader, deadlines)
         exchange = _answered(request, prepared.head, reader)
-        exchange.sent_at = sent_at
+        exchange.sent_at = self._clock() - (asyncio.get_running_loop().time() - connection.sent_at)
         exchange.tls = connection.tls.info() if connection.tls else None
         if reader.is_reusable and request.keep_alive and connection.is_open:
             exchange.connection = connection

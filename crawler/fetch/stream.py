@@ -35,6 +35,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address = address
         self.tls = tls
         self.was_used = False
+        self.sent_at = 0.0  # of the last request, by the clock of the loop
         self._buffer = buffer
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -78,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         first_check = min(now + min(deadlines.head_s, deadlines.idle_s), deadlines.ends_at)
         self._timer = self._loop.call_at(first_check, self._check)
         self._send(request)
+        self.sent_at = self._loop.time()
         try:
             await self._answer
         finally:
