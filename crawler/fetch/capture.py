@@ -155,7 +155,7 @@ class Capturer:
 
     def _read_redirect(self, capture: Capture, exchange: Exchange, planned: PlannedUrl) -> None:
         row = capture.row
-        location = exchange.header("location")
+        location = exchange.location
         if not location:
             row["reason"] = "no_location"
             return

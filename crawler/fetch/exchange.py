@@ -69,6 +69,15 @@ class Exchange:
         """The first value of a field, named in lower case."""
         return next((value for key, value in self.headers if key == name), None)
 
+    @property
+    def location(self) -> str | None:
+        """The Location field as browsers read it: raw bytes that are UTF-8 are that, others Latin-1."""
+        value = self.header("location")
+        try:
+            return value and value.encode("latin-1").decode()
+        except UnicodeError:
+            return value
+
     def body_bytes(self) -> bytes:
         """The whole body; the stream stands at its start afterwards."""
         if isinstance(self.body, io.BytesIO):

@@ -116,8 +116,8 @@ class RobotsQuest:
 
     def _redirected(self, exchange: Exchange, policy: UrlPolicy) -> Verdict:
         self.hops += 1
-        target = policy.canonical(exchange.header("location") or "", self.url)
-        if self.hops > MAX_REDIRECTS or isinstance(target, Refusal) or not exchange.header("location"):
+        target = policy.canonical(exchange.location or "", self.url)
+        if self.hops > MAX_REDIRECTS or isinstance(target, Refusal) or not exchange.location:
             return self.copy(exchange)
         if urlsplit(target.url).scheme not in ("http", "https"):
             return self.copy(exchange)

@@ -69,6 +69,7 @@ def test_a_captured_failure_goes_to_the_diagnostics(web: LittleWeb, run: Run) ->
     ("location", "target", "reason"),
     [
         ("/next", "/next", None),
+        ("/gr\u00f6", "/gr%C3%B6", None),  # raw UTF-8 on the wire
         ("http://b.test/x#frag", "http://b.test/x", None),
         ("/here", "/here", "redirect_to_itself"),
         ("ftp://b.test/", "ftp://b.test/", "redirect_scheme"),

@@ -24,6 +24,9 @@ from tests.web import DemoWeb, Request
 ROUNDS = 3
 DELAY_S = 0.4
 BUCKETS = 4
+SHARED_ROBOTS = "/shared-robots.txt"
+"""Where the robots file of a host redirects to, on another host. That one may be in another partition, which knows
+nothing of this request, so the gaps around it are not promised."""
 Row = dict[str, Any]
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from crawler import schemas
-from tests.spark.crawled import DELAY_S, Crawl
+from tests.spark.crawled import DELAY_S, SHARED_ROBOTS, Crawl
 from tests.spark.invariants import Committed
 from tests.web import witness
 from tests.web.expected import OPTIONAL_HOSTS
@@ -37,8 +37,7 @@ def test_three_rounds_found_and_kept_a_web(crawled: Crawl) -> None:
 
 
 def test_a_host_is_never_hurried(crawled: Crawl) -> None:
-    """Save by a robots file of another host that redirects to it: that host may be in another partition."""
-    requests = [request for request in crawled.requests if request.path != "/shared-robots.txt"]
+    requests = [request for request in crawled.requests if request.path != SHARED_ROBOTS]
     assert witness.hurried(requests, DELAY_S, tolerance_s=SLACK_S) == []
     assert witness.crowded(requests) == []
     for host, delay_s in crawled.web.expected.crawl_delays.items():
