@@ -141,7 +141,8 @@ def _judge(row: dict[str, str], policy: UrlPolicy, filters: UrlFilters) -> dict[
 
 
 # A round of a laptop is many small jobs: the first compiler and a plain collector start faster than the thorough ones.
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# With the first alone Java keeps 48 MB for code, which a long session fills; then it would stop compiling.
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 _ALWAYS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
