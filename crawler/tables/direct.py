@@ -80,7 +80,8 @@ def _data_file(path: str, table: Table, row: Mapping[str, Any]) -> DataFile:
 def append_rows(store: Store, table: Table, rows: Sequence[Mapping[str, Any]], write: Write) -> None:
     """Add rows once; a replay changes nothing."""
     delta = DeltaTable(store.uri_of(f"tables/{table.name}"))
-    if (delta.transaction_version(write.application) or -1) >= write.version:
+    done = delta.transaction_version(write.application)
+    if done is not None and done >= write.version:
         return
     batch = pa.Table.from_pylist(list(rows), schema=arrow_schema(table.columns))
     transaction = Transaction(write.application, write.version)
