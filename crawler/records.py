@@ -117,7 +117,7 @@ class PartitionTask:
     round: int
     partition: int
     segment_folder: str  # `crawl-data/CRAWL/segments/SEGMENT`, relative to the lake
-    plan_files: tuple[str, ...]  # URIs of the Parquet files with this partition's plan rows
+    plan_files: tuple[str, ...]  # Parquet files with this partition's plan rows, relative to the lake
     deadline_at: float  # end of the time box
     is_resumed: bool  # an earlier attempt may have made requests we know nothing of
     scope: bytes = b""  # sorted little-endian int64 keys of the allowed hosts or domains; empty in mode `web`

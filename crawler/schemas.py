@@ -210,6 +210,7 @@ SEEDS = Table(
         Column("inbox_file", "string", "File it came in."),
         Column("round", "int", "Round that took it in."),
     ),
+    sorted_by=("round",),
 )
 
 ROUNDS = Table(
@@ -233,6 +234,7 @@ ROUNDS = Table(
         Column("holder", "string", "Who held the lock."),
         Column("token", "bigint", "Fencing token of the lock."),
     ),
+    sorted_by=("round",),
 )
 
 TABLES = (

@@ -6,10 +6,12 @@ it, and it refuses to start where a second copy of a task could run on purpose.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,20 +24,24 @@ from crawler.page.filters import UrlFilters
 from crawler.page.url import Refusal, UrlPolicy, registered_domain
 from crawler.records import PartitionTask, SealedSegment
 from crawler.settings import Settings
+from crawler.storage import Store
 
-SEED_LINES = "line string, inbox_file string"
+JUDGED = tuple(column for column in schemas.SEEDS.columns if column.name != "round")
 MAX_LINE_CHARS = 4_096
-ROW_GROUP_BYTES = 4 * 1024 * 1024  # small row groups let a look-up skip what its keys cannot be in
+LINES_A_BATCH = 10_000
 
 
 class UnsafeSession(Exception):
     """The Spark session would ask servers twice."""
 
 
-def open_session(settings: Settings, name: str = "orbweaver") -> SparkSession:
-    """The running session, or an embedded one; under spark-submit its master, memory and jars stand."""
+def open_session(settings: Settings, name: str = "orbweaver", *, with_delta: bool = False) -> SparkSession:
+    """The running session, or an embedded one; under spark-submit its master, memory and jars stand.
+
+    A round needs none of Delta's own Spark code, which every query would pass through; people's SQL does.
+    """
     builder = SparkSession.builder.appName(name)
-    for key, value in session_conf(settings).items():
+    for key, value in (session_conf(settings) | (_delta_conf() if with_delta else {})).items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -59,11 +65,19 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"{_QUICK_START} -Dlog4j2.configurationFile=file:{logging}",
         "spark.master": settings.spark.master or f"local[{cores}]",
         "spark.driver.memory": settings.spark.driver_memory,
-        "spark.jars": ",".join(jar_paths()),
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions or cores),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
     }
     return conf
+
+
+def _delta_conf() -> dict[str, str]:
+    jars = {} if is_submitted() else {"spark.jars": ",".join(jar_paths())}
+    return jars | {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
 
 
 def is_submitted() -> bool:
@@ -97,41 +111,36 @@ def _fetch_one(task: PartitionTask, settings: Settings) -> list[SealedSegment]:
     return fetch_partition(task, settings, attempt=context.attemptNumber() if context else 0)
 
 
-def read_seed_lines(spark: SparkSession, files: dict[str, str]) -> DataFrame:
-    """The lines of the inbox files, given as {path in the lake: URI for Spark}: `line`, `inbox_file`."""
-    frames = [
-        spark.read.text(uri).selectExpr("value AS line").selectExpr("line", f"'{path}' AS inbox_file")
-        for path, uri in files.items()
-    ]
-    lines = frames[0]
-    for frame in frames[1:]:
-        lines = lines.unionByName(frame)
-    return lines.where("trim(line) <> '' AND NOT startswith(trim(line), '#')")
+def judge_inbox(spark: SparkSession, store: Store, paths: Sequence[str], settings: Settings) -> DataFrame:
+    """The lines of the inbox files, each with its canonical URL, or with the reason of its refusal as `verdict`."""
+    schema = schemas.ddl(JUDGED)
+    judge = partial(_judge_files, store=store, settings=settings)
+    return spark.createDataFrame([(path,) for path in paths], "path string").mapInArrow(judge, schema)
 
 
-def judge_seeds(lines: DataFrame, settings: Settings) -> DataFrame:
-    """Each line with its canonical URL, or with the reason of its refusal as `verdict`."""
-    schema = schemas.ddl(tuple(c for c in schemas.SEEDS.columns if c.name != "round"))
-    return lines.mapInArrow(partial(_judge_batches, settings=settings), schema)
-
-
-def _judge_batches(batches: Iterable[pa.RecordBatch], settings: Settings) -> Iterator[pa.RecordBatch]:
+def _judge_files(batches: Iterable[pa.RecordBatch], store: Store, settings: Settings) -> Iterator[pa.RecordBatch]:
     from crawler.fetch.policies import url_filters, url_policy
 
     policy, filters = url_policy(settings), url_filters(settings, scope=None)
-    columns = tuple(c for c in schemas.SEEDS.columns if c.name != "round")
-    for batch in batches:
-        rows = [_judge(row, policy, filters) for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema=schemas.arrow_schema(columns))
+    schema = schemas.arrow_schema(JUDGED)
+    for path in (str(path) for batch in batches for path in batch["path"].to_pylist()):
+        lines = seed_lines(store, path)
+        while rows := [_judge(line, path, policy, filters) for line in islice(lines, LINES_A_BATCH)]:
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _judge(row: dict[str, str], policy: UrlPolicy, filters: UrlFilters) -> dict[str, object]:
-    line = row["line"].strip()
+def seed_lines(store: Store, path: str) -> Iterator[str]:
+    """The lines of an inbox file that are neither empty nor comments."""
+    with io.TextIOWrapper(store.open_input(path), encoding="utf-8", errors="replace") as file:  # type: ignore[type-var]  # Arrow's files are binary files
+        yield from (line for raw in file if (line := raw.strip()) and not line.startswith("#"))
+
+
+def _judge(line: str, path: str, policy: UrlPolicy, filters: UrlFilters) -> dict[str, object]:
     seed = policy.canonical(line if "://" in line else f"https://{line}")
     reason = seed.reason if isinstance(seed, Refusal) else filters.refuse(seed, 0)
     judged: dict[str, object] = {
         "line": line[:MAX_LINE_CHARS],
-        "inbox_file": row["inbox_file"],
+        "inbox_file": path,
         "verdict": reason or "admitted",
     }
     if isinstance(seed, Refusal) or reason:
@@ -145,20 +154,13 @@ def _judge(row: dict[str, str], policy: UrlPolicy, filters: UrlFilters) -> dict[
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 _ALWAYS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
-    "spark.hadoop.parquet.block.size": str(ROW_GROUP_BYTES),
-    "spark.hadoop.parquet.writer.version": "PARQUET_2_0",
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # Spark has no sizes of what executors read
 }
 
 _EMBEDDED = {

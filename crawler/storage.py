@@ -97,6 +97,10 @@ class Store(ABC):
     def open_input(self, path: str) -> pa.NativeFile:
         """The file as pyarrow reads it, by ranges."""
 
+    def delta_options(self) -> dict[str, str]:
+        """What `deltalake` must be told to reach the lake; made where it is used, since it may hold credentials."""
+        return {}
+
     def exists(self, path: str) -> bool:
         """True when the finished file is there."""
         try:

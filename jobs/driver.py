@@ -69,7 +69,6 @@ def start_spark(settings: Settings) -> SparkSession:
 
     if not is_submitted():
         find_java_home()
-        require_jars()
     return open_session(settings)
 
 

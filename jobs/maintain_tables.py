@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 
 from crawler import schemas
-from crawler.tables.compaction import compact, crowded_partitions
+from crawler.tables.compaction import compact, crowded_files
 from crawler.tables.direct import Write
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import State
@@ -51,13 +51,14 @@ def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
 def _maintain_table(lake: Lake, table: schemas.Table, max_files: int) -> Maintained:
     version = lake.tables.version(table)
     before = len(lake.tables.files(table, version))
-    crowded = crowded_partitions(lake.tables, table, version, max_files)
+    crowded = crowded_files(lake.tables, table, version, max_files)
     if crowded:
         lake.lock.check()
-        compact(lake.tables, table, version, crowded, lake.write(f"maintain/{table.name}", lake.lock.token))
+        compact(lake.tables, table, crowded, lake.write(f"maintain/{table.name}", lake.lock.token))
     lake.tables.vacuum(table)
     after = len(lake.tables.files(table, lake.tables.version(table)))
-    return Maintained(table.name, before, after, len(crowded))
+    partitions = len({tuple(file.partition.items()) for file in crowded})
+    return Maintained(table.name, before, after, partitions)
 
 
 def forget_tokens(lake: Lake) -> None:

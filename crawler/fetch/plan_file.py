@@ -59,7 +59,7 @@ def read_plan(
 
     `newer` are host states (rows of HOST_STATES by host) that count instead of the plan's own.
     """
-    table = pa.concat_tables([_read(store, uri) for uri in files])
+    table = pa.concat_tables([_read(store, path) for path in files])
     table = table.filter(pc.equal(table["kind"], pa.scalar("url")))
     table = table.sort_by([("host", "ascending"), ("position", "ascending")])
     states = _host_states(table, newer or {})
@@ -70,8 +70,8 @@ def read_plan(
     return Plan(urls, _hosts(urls, states))
 
 
-def _read(store: Store, uri: str) -> pa.Table:
-    with store.open_input(store.relative(uri)) as file:
+def _read(store: Store, path: str) -> pa.Table:
+    with store.open_input(path) as file:
         return pq.ParquetFile(file).read(columns=_COLUMNS, use_threads=False)
 
 

@@ -1,7 +1,9 @@
-"""Delta in and out: create, read at a version, write once.
+"""Delta in and out: read at a version, write once.
 
-Every write names its application and version (`txnAppId`, `txnVersion`), so a write that is replayed after a crash
-changes nothing. Inputs of a write are pinned or durable, so the replay would have written the same rows.
+Executors write data files; the driver commits them by name, in one log entry that is created atomically on local disks
+and on S3. Every write names its application and version (Delta's `txn` action), so a write that is replayed after a
+crash changes nothing, and of two drivers that try the same write one is refused. Inputs of a write are pinned or
+durable, so the replay would have written the same rows.
 """
 
 from __future__ import annotations
@@ -9,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from crawler.schemas import Table, ddl
+from crawler.schemas import Table
 from crawler.storage import Store
-from crawler.tables.direct import DataFile, Write, data_files
+from crawler.tables.data_files import ReadFile, read_files, write_files
+from crawler.tables.direct import DataFile, Write, commit_files, data_files, is_done, open_table
 from crawler.tables.manifest import TableError
 
 Holds = Callable[[Mapping[str, int]], bool]
@@ -38,33 +40,36 @@ class DeltaTables:
         stems = (name.split(".")[0] for name in names if name.endswith(".json") and name[0].isdigit())
         return max((int(stem) for stem in stems if stem.isdigit()), default=-1)
 
-    def files(self, table: Table, version: int | None = None) -> list[DataFile]:
-        """The data files of a version."""
-        return data_files(self.store, table, version)
+    def files(self, table: Table, version: int | None = None, holds: Holds | None = None) -> list[DataFile]:
+        """The data files of a version, the newest when none is given; only those whose partitions hold what is
+        asked for."""
+        return [file for file in data_files(self.store, table, version) if holds is None or holds(file.partition)]
 
     def read(self, table: Table, version: int | None = None, holds: Holds | None = None) -> DataFrame:
-        """The table at a version, the newest when none is given; only the partitions that hold what is asked for.
+        """The table at a version, the newest when none is given.
 
-        The files that the version names are read straight: the tables have no deletion vectors or renamed columns, and
-        Delta's own reader spends a Spark job a table to find the same files.
+        The files that the version names are read straight: the tables have no deletion vectors or renamed columns.
         """
-        files = [file for file in self.files(table, version) if holds is None or holds(file.partition)]
-        if not files:
-            return self.spark.createDataFrame([], ddl(table.columns))
-        reader = self.spark.read.schema(ddl(table.columns)).option("basePath", self.path(table))
-        return reader.parquet(*(file.uri for file in files)).select(*table.names)
+        return self.read_these(table, self.files(table, version, holds))
+
+    def read_these(self, table: Table, files: Sequence[DataFile]) -> DataFrame:
+        """The rows of some data files of a table."""
+        named = [ReadFile(file.path, file.size, file.partition) for file in files]
+        return read_files(self.spark, self.store, named, table.columns)
 
     def append(self, table: Table, rows: DataFrame, write: Write) -> None:
         """Add rows, once."""
-        _writer(table, rows, write, "append").save(self.path(table))
+        self.change(table, (), rows, write)
 
-    def replace_partitions(self, table: Table, condition: str, rows: DataFrame, write: Write) -> None:
-        """In one commit drop the partitions that match and add the rows, which may lie in any partition."""
-        _writer(table, rows, write, "overwrite").option("replaceWhere", condition).save(self.path(table))
+    def change(self, table: Table, dropped: Sequence[DataFile], rows: DataFrame, write: Write) -> None:
+        """In one commit drop these files and add the rows, which may lie in any partition; once."""
+        if not is_done(self.store, table, write):
+            added = write_files(_arranged(table, rows), table, self.store)
+            commit_files(self.store, table, dropped, added, write)
 
     def vacuum(self, table: Table) -> None:
         """Remove the files that no version younger than the table's retention names."""
-        DeltaTable(self.path(table)).vacuum(dry_run=False)
+        open_table(self.store, table).vacuum(dry_run=False)
 
     def require_versions(self, versions: Mapping[str, int], tables: Sequence[Table]) -> None:
         """Refuse to go on where a pinned version can no longer be read whole, rather than read another one."""
@@ -80,20 +85,18 @@ class DeltaTables:
     def _lost(self, table: Table, version: int) -> str | None:
         """What is missing of a version; None when all of it is there."""
         try:
-            named = {self.store.relative(file.uri) for file in self.files(table, version)}
+            named = {file.path for file in self.files(table, version)}
         except DeltaError as error:
             return str(error).splitlines()[0][:200]
         missing = named.difference(self.store.list(f"tables/{table.name}"))
         return f"{len(missing)} of {len(named)} files, such as {min(missing)}" if missing else None
 
 
-def _writer(table: Table, rows: DataFrame, write: Write, mode: str) -> DataFrameWriter:
-    columns = rows.selectExpr(*(f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in table.columns))
-    return _arranged(table, columns).write.format("delta").mode(mode).options(**write.options())
-
-
 def _arranged(table: Table, rows: DataFrame) -> DataFrame:
-    """Together what belongs into one file, sorted as the table promises."""
+    """The table's columns; together what belongs into one file, sorted as the table promises."""
+    columns = rows.selectExpr(*(f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in table.columns))
     if table.shape == "log" and "partition" not in table.partitioned_by:
-        return rows if "round" in table.partitioned_by else rows.coalesce(1)
-    return rows.repartition(*table.partitioned_by).sortWithinPartitions(*table.partitioned_by, *table.sorted_by)
+        return (
+            columns if "round" in table.partitioned_by else columns.coalesce(1).sortWithinPartitions(*table.sorted_by)
+        )
+    return columns.repartition(*table.partitioned_by).sortWithinPartitions(*table.partitioned_by, *table.sorted_by)

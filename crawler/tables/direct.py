@@ -1,11 +1,11 @@
-"""Delta without Spark, for what the driver does alone: make tables, list a version's files, append a few rows.
+"""Delta without Spark, for what the driver does alone: make tables, list a version's files, commit.
 
-A small append or listing costs milliseconds here and a second in Spark. One driver writes a lake at a time, so the two
-writers never meet on a table.
+A log entry is created atomically (a hard link on local disks, a conditional put on S3), and costs milliseconds.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,10 +14,12 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from crawler.schemas import Table, arrow_schema
 from crawler.storage import Store
+from crawler.tables.data_files import WrittenFile
 
 PROPERTIES: dict[str, str | None] = {
     "delta.checkpointInterval": "20",
@@ -35,9 +37,12 @@ class Write:
     version: int
     note: str = ""
 
-    def options(self) -> dict[str, str]:
-        """As options of a Spark writer."""
-        return {"txnAppId": self.application, "txnVersion": str(self.version), "userMetadata": self.note}
+    @property
+    def commit(self) -> CommitProperties:
+        return CommitProperties(
+            custom_metadata={"userMetadata": self.note},
+            app_transactions=[Transaction(self.application, self.version)],
+        )
 
 
 def create_tables(store: Store, tables: Sequence[Table]) -> None:
@@ -54,44 +59,70 @@ def create_tables(store: Store, tables: Sequence[Table]) -> None:
             mode="ignore",
             partition_by=list(table.partitioned_by),
             configuration=PROPERTIES,
+            storage_options=store.delta_options(),
         )
 
 
-class DataFile(NamedTuple):
-    """A data file of a table's version: where it is, its rows, and the values of its partition columns."""
+def open_table(store: Store, table: Table, version: int | None = None) -> DeltaTable:
+    """A table at a version, the newest when none is given."""
+    return DeltaTable(store.uri_of(f"tables/{table.name}"), version=version, storage_options=store.delta_options())
 
-    uri: str
+
+class DataFile(NamedTuple):
+    """A data file of a table's version: its path in the lake, its size in bytes, its rows, and the values of its
+    partition columns."""
+
+    path: str
+    size: int
     rows: int
     partition: Mapping[str, int]
 
 
 def data_files(store: Store, table: Table, version: int | None = None) -> list[DataFile]:
     """The data files of a version, the newest when none is given, by name; from the log alone."""
-    path = store.uri_of(f"tables/{table.name}")
-    actions: Any = DeltaTable(path, version=version).get_add_actions(flatten=True)
-    return sorted(_data_file(path, table, row) for row in pa.table(actions).to_pylist())
+    actions: Any = open_table(store, table, version).get_add_actions(flatten=True)
+    return sorted(_data_file(table, row) for row in pa.table(actions).to_pylist())
 
 
-def _data_file(path: str, table: Table, row: Mapping[str, Any]) -> DataFile:
+def _data_file(table: Table, row: Mapping[str, Any]) -> DataFile:
     values = {name: row[f"partition.{name}"] for name in table.partitioned_by}
-    return DataFile(f"{path}/{unquote(row['path'])}", row["num_records"], values)
+    return DataFile(f"tables/{table.name}/{unquote(row['path'])}", row["size_bytes"], row["num_records"], values)
+
+
+def is_done(store: Store, table: Table, write: Write) -> bool:
+    """True when the table's log holds this write."""
+    done = open_table(store, table).transaction_version(write.application)
+    return done is not None and done >= write.version
 
 
 def append_rows(store: Store, table: Table, rows: Sequence[Mapping[str, Any]], write: Write) -> None:
     """Add rows once; a replay changes nothing."""
-    delta = DeltaTable(store.uri_of(f"tables/{table.name}"))
-    done = delta.transaction_version(write.application)
-    if done is not None and done >= write.version:
-        return
-    batch = pa.Table.from_pylist(list(rows), schema=arrow_schema(table.columns))
-    transaction = Transaction(write.application, write.version)
-    properties = CommitProperties(custom_metadata={"userMetadata": write.note}, app_transactions=[transaction])
-    write_deltalake(delta, batch, mode="append", commit_properties=properties)
+    if not is_done(store, table, write):
+        batch = pa.Table.from_pylist(list(rows), schema=arrow_schema(table.columns))
+        write_deltalake(open_table(store, table), batch, mode="append", commit_properties=write.commit)
 
 
-def read_rows(store: Store, uris: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+def commit_files(
+    store: Store, table: Table, dropped: Sequence[DataFile], added: Sequence[WrittenFile], write: Write
+) -> None:
+    """In one log entry take the dropped files out of the table and put the added ones in."""
+    root, now_ms = f"tables/{table.name}/", int(time.time() * 1000)
+    removes = [
+        RemoveAction(
+            file.path.removeprefix(root), True, now_ms, file.size, {k: str(v) for k, v in file.partition.items()}
+        )
+        for file in dropped
+    ]
+    adds = [AddAction(f.path, f.size, f.partition, f.written_ms, data_change=True, stats=f.stats) for f in added]
+    delta = open_table(store, table)
+    delta.create_write_transaction(
+        [*removes, *adds], "append", delta.schema(), list(table.partitioned_by), commit_properties=write.commit
+    )
+
+
+def read_rows(store: Store, paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a few data files, without their partition columns."""
-    batches = [pq.read_table(store.open_input(store.relative(uri)), columns=list(columns)) for uri in uris]
+    batches = [pq.read_table(store.open_input(path), columns=list(columns)) for path in paths]
     return [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
 
 

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from crawler import schemas
 from crawler.schemas import Table
 from crawler.storage import Store
-from crawler.tables.calendar import condition_of
 from crawler.tables.delta import DeltaTables, Holds
 from crawler.tables.direct import DataFile, Write, append_rows, create_tables, read_rows
 from crawler.tables.ledger import Ledger
@@ -48,13 +47,12 @@ class Lake:
     def read(self, table: Table, versions: Versions, holds: Holds | None = None) -> DataFrame:
         return self.tables.read(table, versions[table.name], holds)
 
-    def files(self, table: Table, versions: Versions) -> list[DataFile]:
-        return self.tables.files(table, versions[table.name])
+    def files(self, table: Table, versions: Versions, holds: Holds | None = None) -> list[DataFile]:
+        return self.tables.files(table, versions[table.name], holds)
 
     def rows(self, table: Table, versions: Versions, columns: Sequence[str], holds: Holds | None = None) -> list[Row]:
         """Rows of a small table, read by the driver alone."""
-        files = [file.uri for file in self.files(table, versions) if holds is None or holds(file.partition)]
-        return read_rows(self.store, files, columns)
+        return read_rows(self.store, [file.path for file in self.files(table, versions, holds)], columns)
 
     def run(self, table: Table, versions: Versions) -> Run:
         return pin_run(self.tables, table, versions[table.name], self.buckets)
@@ -75,10 +73,10 @@ class Lake:
         self.lock.check()
         append_rows(self.store, table, rows, write)
 
-    def turn_calendar(self, opened: set[tuple[int, int]], rows: DataFrame, write: Write) -> None:
-        """In one commit take the opened slots out of the calendar and put the rows in."""
+    def turn_calendar(self, used: Sequence[DataFile], rows: DataFrame, write: Write) -> None:
+        """In one commit take the used up files out of the calendar and put the rows in."""
         self.lock.check()
-        self.tables.replace_partitions(schemas.FRONTIER, condition_of(opened), rows, write)
+        self.tables.change(schemas.FRONTIER, used, rows, write)
 
     def write(self, application: str, round_number: int) -> Write:
         """The identity of a write of a round, signed with the lock's token."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from crawler import schemas
 from crawler.storage import Store
-from crawler.tables.direct import Write, append_rows, read_dataset
+from crawler.tables.direct import Write, append_rows, open_table, read_dataset
 
 
 class State(StrEnum):
@@ -55,10 +55,6 @@ class Ledger:
 
     store: Store
 
-    @property
-    def uri(self) -> str:
-        return self.store.uri_of(f"tables/{schemas.ROUNDS.name}")
-
     def record(self, row: RoundRow, write: Write | None = None) -> None:
         """Append a state once; a replay changes nothing. Maintenance, which commits a round's tables anew, names its
         own write."""
@@ -67,9 +63,10 @@ class Ledger:
 
     def newest(self, rounds: int = 1) -> list[RoundRow]:
         """The rows of the newest rounds, oldest state first; none before the first round of a lake."""
-        if not DeltaTable.is_deltatable(self.uri):
+        try:
+            table = open_table(self.store, schemas.ROUNDS)
+        except TableNotFoundError:
             return []
-        table = DeltaTable(self.uri)
         actions: Any = table.get_add_actions(flatten=True)
         numbers: Any = pa.table(actions).column("max.round").to_pylist() if table.file_uris() else []
         if not numbers:

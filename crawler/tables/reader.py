@@ -1,7 +1,6 @@
 """Committed tables read without Spark: for people who ask about a lake and want the answer within a second.
 
-Reads at the versions that the ledger names, through `deltalake` and Arrow. Where the lake is on S3, credentials come
-from the variables that every AWS tool reads.
+Reads at the versions that the ledger names, through `deltalake` and Arrow.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from crawler import schemas
 from crawler.schemas import Table
 from crawler.storage import Store
-from crawler.tables.direct import read_dataset
+from crawler.tables.direct import open_table, read_dataset
 from crawler.tables.manifest import TableError, read_manifest
 
 STATES = ("OPENED", "PLANNED", "FETCHED", "COMMITTED")
@@ -47,7 +46,7 @@ class Reader:
     def rounds(self) -> list[Row]:
         """All rows of the ledger, by round and state; empty before the first round."""
         try:
-            table = read_dataset(DeltaTable(self.store.uri_of("tables/rounds")))
+            table = read_dataset(open_table(self.store, schemas.ROUNDS))
         except TableNotFoundError:
             return []
         rows: list[Row] = table.to_pylist(maps_as_pydicts="strict")
@@ -102,7 +101,7 @@ class Reader:
 
     def _open(self, table: Table, version: int | None) -> DeltaTable:
         try:
-            return DeltaTable(self.store.uri_of(f"tables/{table.name}"), version=version)
+            return open_table(self.store, table, version)
         except DeltaError as error:
             said = str(error).splitlines()[0][:200]
             raise TableError(

@@ -50,7 +50,7 @@ def pin_run(tables: DeltaTables, table: Table, version: int, buckets: int) -> Ru
     """The run as it stands at a version."""
     files: dict[int, list[str]] = defaultdict(list)
     for file in tables.files(table, version):
-        files[file.partition["bucket"]].append(tables.store.relative(file.uri))
+        files[file.partition["bucket"]].append(file.path)
     return Run(table, {bucket: tuple(paths) for bucket, paths in files.items()}, buckets, tables.store)
 
 

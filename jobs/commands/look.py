@@ -138,6 +138,34 @@ def report(
     typer.echo(f"As pictures: {store.uri_of(made.files[-1])}", err=True)
 
 
+Statement = Annotated[str, typer.Argument(metavar="STATEMENT", show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Rows to print at the most.")]
+
+
+def sql(  # noqa: PLR0913 - each option is one
+    statement: Statement,
+    limit: Limit = 100,
+    number: RoundNumber = None,
+    lake: LakeUri = DEFAULT_LAKE,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the tables in Spark SQL, as a round committed them: every table is a view of its name.
+
+    Needs no lock: it may run beside a round. A lake on S3 needs a Spark that has hadoop-aws.
+    """
+    from jobs.sql import open_views, query
+
+    with open_views(store_of(lake), settings_of(config, sets), number) as spark:
+        names, rows = query(spark, statement, limit)
+    if as_json:
+        typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
+    else:
+        for row in (names, *rows):
+            typer.echo("\t".join("" if value is None else str(value) for value in row))
+
+
 def write_bytes(data: bytes) -> None:
     """Bytes as they are, to standard output."""
     sys.stdout.flush()
@@ -166,3 +194,9 @@ def add_to(app: typer.Typer) -> None:
     )(show)
     app.command(epilog=examples("orbweaver why https://example.org/a", "orbweaver why example.org --json"))(why)
     app.command(epilog=examples("orbweaver report", "orbweaver report --round 2 --json"))(report)
+    app.command(
+        epilog=examples(
+            "orbweaver sql 'SELECT outcome, count(*) FROM captures GROUP BY outcome'",
+            "orbweaver sql 'SELECT url FROM captures WHERE fetch_status = 404' --round 2 --json",
+        )
+    )(sql)

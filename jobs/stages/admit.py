@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from crawler import schemas
 from crawler.settings import Settings
-from crawler.spark import judge_seeds, read_seed_lines
+from crawler.spark import judge_inbox
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow
 from crawler.tables.runs import absent
@@ -23,8 +23,7 @@ def admit_inbox(lake: Lake, settings: Settings, rnd: RoundRow) -> dict[str, int]
     """
     if not rnd.inbox:
         return dict(rnd.versions)
-    lines = read_seed_lines(lake.spark, {path: lake.store.uri_of(path) for path in rnd.inbox})
-    judged = judge_seeds(lines, settings).localCheckpoint()
+    judged = judge_inbox(lake.spark, lake.store, rnd.inbox, settings).localCheckpoint()
     keys = judged.where("verdict = 'admitted'").select("url_key")
     unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), keys)
     seeds = with_verdicts(judged, unseen).withColumn("round", F.lit(rnd.round)).localCheckpoint()

@@ -23,7 +23,7 @@ def commit_round(lake: Lake, rnd: RoundRow, found: Reconciled | None) -> RoundRo
             (schemas.HOSTS, found.hosts),
         ):
             lake.append(table, rows, lake.write(table.name, rnd.round))
-        lake.turn_calendar(found.opened, found.frontier, lake.write("frontier", rnd.round))
+        lake.turn_calendar(found.used, found.frontier, lake.write("frontier", rnd.round))
         counts |= {"new_urls": found.new_keys.count()}
     versions = lake.versions()
     if found is not None:

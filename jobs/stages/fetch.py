@@ -44,7 +44,7 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
     files = defaultdict(list)
     for file in lake.files(schemas.PLANS, rnd.versions):
         if file.partition["round"] == rnd.round and file.partition["partition"] >= 0:
-            files[file.partition["partition"]].append(file.uri)
+            files[file.partition["partition"]].append(file.path)
     partitions = partition_count(lake, settings)
     base = PartitionTask(
         lake=lake.store.uri,

@@ -10,17 +10,22 @@ from pyspark.sql import functions as F
 
 from crawler import schemas
 from crawler.fetch.policies import fingerprinter
-from crawler.schemas import Table
+from crawler.schemas import Column, Table
 from crawler.settings import Settings
+from crawler.tables.data_files import ReadFile, read_files
+from crawler.tables.direct import DataFile
 from crawler.tables.lake import Lake, round_rows
 from crawler.tables.ledger import RoundRow
 from crawler.tables.runs import absent, find
 from crawler.transforms import advance, discover, duplicates
 
+OUTCOME_BYTES = 2_000  # about
+FILE = Column("file", "string", "Where the row comes from; of equal times the later file counts.")
+
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What a round adds to each table, and the slots of the calendar that it used."""
+    """What a round adds to each table, and the files of the calendar that it used up."""
 
     captures: DataFrame
     contents: DataFrame
@@ -28,7 +33,7 @@ class Reconciled:
     new_keys: DataFrame
     hosts: DataFrame
     frontier: DataFrame
-    opened: set[tuple[int, int]]
+    used: list[DataFile]
 
 
 def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled | None:
@@ -45,7 +50,8 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
         lake.run(schemas.HOSTS, rnd.versions), states.select("host_key").union(horizons.select("host_key")), "newest"
     ).localCheckpoint()
     opened = {(row["slot"], row["tier"]) for row in planned.select("slot", "tier").distinct().collect()}
-    was_due = lake.read(schemas.FRONTIER, rnd.versions, lambda slot: (slot["slot"], slot["tier"]) in opened)
+    used = lake.files(schemas.FRONTIER, rnd.versions, lambda slot: (slot["slot"], slot["tier"]) in opened)
+    was_due = lake.tables.read_these(schemas.FRONTIER, used)
     failures = advance.failures_after(known_hosts, states)
     visits = advance.next_visits(planned, marked, failures, settings, rnd.now)
     frontier = (
@@ -60,27 +66,28 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
         new_keys=fresh.select("url_key", F.lit(rnd.round).alias("round")),
         hosts=advance.next_hosts(known_hosts, states, horizons, rnd.round),
         frontier=frontier,
-        opened=opened,
+        used=used,
     )
 
 
 def segment_frames(lake: Lake, rnd: RoundRow) -> tuple[DataFrame, DataFrame, DataFrame]:
     """The accepted segments' outcomes, discoveries, and host states (the newest of each host)."""
-    columns = ["outcomes", "discoveries", "hosts"]
+    columns = ["outcomes", "discoveries", "hosts", "rows"]
     segments = lake.rows(schemas.SEGMENTS, rnd.versions, columns, lambda partition: partition["round"] == rnd.round)
 
     def read(table: Table, column: str) -> DataFrame:
-        paths = sorted(lake.store.uri_of(row[column]) for row in segments)
-        return lake.spark.read.schema(schemas.ddl(table.columns)).parquet(*paths)
+        named = sorted((row[column], row["rows"] * OUTCOME_BYTES) for row in segments)
+        files = [ReadFile(path, size, {FILE.name: path}) for path, size in named]
+        return read_files(lake.spark, lake.store, files, (*table.columns, FILE))
 
-    newest = Window.partitionBy("host_key").orderBy(F.desc("last_request_at"), F.desc(F.col("_metadata.file_name")))
+    newest = Window.partitionBy("host_key").orderBy(F.desc("last_request_at"), F.desc("file"))
     states = (
         read(schemas.HOST_STATES, "hosts")
         .withColumn("place", F.row_number().over(newest))
         .where("place = 1")
         .drop("place")
     )
-    return read(schemas.OUTCOMES, "outcomes"), read(schemas.DISCOVERIES, "discoveries"), states
+    return read(schemas.OUTCOMES, "outcomes"), read(schemas.DISCOVERIES, "discoveries"), states.drop("file")
 
 
 def mark_duplicates(lake: Lake, settings: Settings, rnd: RoundRow, outcomes: DataFrame) -> tuple[DataFrame, DataFrame]:

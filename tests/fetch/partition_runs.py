@@ -77,7 +77,7 @@ class Run:
             round=1,
             partition=0,
             segment_folder="crawl-data/TEST/segments/1",
-            plan_files=(path.as_uri(),),
+            plan_files=(path.name,),
             deadline_at=time.time() + time_s,
             is_resumed=False,
         )

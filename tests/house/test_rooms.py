@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "crawler.tables": ("crawler.records", "crawler.schemas", "crawler.settings", "crawler.storage"),
     "crawler.spark": (
         *("crawler.fetch", "crawler.page", "crawler.records", "crawler.schemas"),
-        *("crawler.jars", "crawler.java", "crawler.settings", "crawler.settings_files"),
+        *("crawler.jars", "crawler.java", "crawler.settings", "crawler.settings_files", "crawler.storage"),
     ),
 }
 """Each room or module below `crawler`, and which others it may import; itself always. `jobs` may import all."""
