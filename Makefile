@@ -39,6 +39,10 @@ test: setup ## All tests that need nothing outside this machine
 test-fast: $(VENV)/.installed ## The tests without a JVM, in seconds
 	$(PY) -m pytest -q -m "not jvm and not slow and not soak and not bench" $(ARGS)
 
+.PHONY: soak
+soak: setup ## Long tests: kills, races, a cluster, an object store
+	$(PY) -m pytest -m soak $(ARGS)
+
 .PHONY: check
 check: $(VENV)/.installed ## Lint, format and types
 	$(VENV)/bin/ruff check .
@@ -53,6 +57,10 @@ fmt: $(VENV)/.installed ## Format, and mend what the linter can mend
 .PHONY: bench
 bench: setup ## Measure; ARCHITECTURE.md has the figures
 	$(PY) -m tests.benchmarks $(ARGS)
+
+.PHONY: package
+package: $(VENV)/.installed ## Fill dist/ with what a cluster needs: wheel, packed environment, SUBMIT.md
+	@$(PY) -m jobs.package
 
 .PHONY: lock
 lock: $(VENV)/.installed ## Pin all dependencies of requirements.in with their hashes

@@ -119,7 +119,6 @@ class PartitionTask:
     segment_folder: str  # `crawl-data/CRAWL/segments/SEGMENT`, relative to the lake
     plan_files: tuple[str, ...]  # Parquet files with this partition's plan rows, relative to the lake
     deadline_at: float  # end of the time box
-    is_resumed: bool  # an earlier attempt may have made requests we know nothing of
     scope: bytes = b""  # sorted little-endian int64 keys of the allowed hosts or domains; empty in mode `web`
     partitions: int = 1  # of the round: an address unknown to the plan may be asked from each of them
     started14: str = ""  # round start as YYYYMMDDhhmmss, for file names

@@ -183,7 +183,7 @@ SEGMENTS = Table(
     (
         Column("name", "string", "Name shared by its files; carries round, partition, attempt and a UUID."),
         Column("partition", "int", "Fetch partition."),
-        Column("attempt", "int", "Attempt of the task that wrote it."),
+        Column("attempt", "int", "Attempt at the partition, from 1: the number of its lease."),
         Column("outcomes", "string", "Outcomes file, relative to the lake."),
         Column("discoveries", "string", "Discoveries file."),
         Column("hosts", "string", "Host states file."),

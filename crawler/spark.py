@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from crawler import schemas
@@ -107,8 +106,7 @@ def refuse_speculation(spark: SparkSession) -> None:
 def _fetch_one(task: PartitionTask, settings: Settings) -> list[SealedSegment]:
     from crawler.fetch.partition import fetch_partition  # only executors need the fetch room
 
-    context = TaskContext.get()
-    return fetch_partition(task, settings, attempt=context.attemptNumber() if context else 0)
+    return fetch_partition(task, settings)
 
 
 def judge_inbox(spark: SparkSession, store: Store, paths: Sequence[str], settings: Settings) -> DataFrame:

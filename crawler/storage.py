@@ -81,6 +81,15 @@ class Store(ABC):
     def size(self, path: str) -> int:
         """Bytes of the file; FileNotFoundError when there is none."""
 
+    def unfinished(self, prefix: str) -> list[str]:
+        """Paths of writes that did not finish, in the folder and below, sorted: of which `list` says nothing. A bucket
+        has none: what was not completed never gets a name."""
+        return []
+
+    def empty_folders(self, prefix: str) -> list[str]:
+        """Paths of the folders below this one that hold nothing, sorted. A bucket has no folders."""
+        return []
+
     @abstractmethod
     def list(self, prefix: str) -> list[str]:
         """Paths of the finished files in the folder and below, sorted; empty when there is no such folder."""
@@ -96,6 +105,14 @@ class Store(ABC):
     @abstractmethod
     def open_input(self, path: str) -> pa.NativeFile:
         """The file as pyarrow reads it, by ranges."""
+
+    @abstractmethod
+    def modified(self, path: str) -> float:
+        """Epoch seconds at which the file was last written; FileNotFoundError when there is none."""
+
+    def remove_folder(self, path: str) -> None:
+        """Remove the folder if it is there and empty; anything else stays as it is."""
+        return
 
     def delta_options(self) -> dict[str, str]:
         """What `deltalake` must be told to reach the lake; made where it is used, since it may hold credentials."""

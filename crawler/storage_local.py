@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -64,11 +65,29 @@ class LocalStore(Store):
     def size(self, path: str) -> int:
         return self._full(path).stat().st_size
 
+    def unfinished(self, prefix: str) -> list[str]:
+        return sorted(path for path in self._walk(prefix) if path.endswith(OPEN_SUFFIX))
+
+    def empty_folders(self, prefix: str) -> list[str]:
+        below = ((folder, [*inner, *names]) for folder, inner, names in os.walk(self._full(prefix)))
+        found = (str(Path(folder).relative_to(self.uri)) for folder, held in below if not held)
+        return sorted(path for path in found if path != prefix)
+
     def list(self, prefix: str) -> list[str]:
+        return sorted(path for path in self._walk(prefix) if not path.endswith(OPEN_SUFFIX))
+
+    def _walk(self, prefix: str) -> Iterator[str]:
+        """All files in the folder and below."""
         root = self._full(prefix) if prefix else Path(self.uri)
         folders = ((Path(folder).relative_to(self.uri), names) for folder, _, names in os.walk(root))
-        found = (str(folder / name) for folder, names in folders for name in names)
-        return sorted(path for path in found if not path.endswith(OPEN_SUFFIX))
+        return (str(folder / name) for folder, names in folders for name in names)
+
+    def remove_folder(self, path: str) -> None:
+        with suppress(OSError):  # it is not there, or somebody has just put something in
+            self._full(path).rmdir()
+
+    def modified(self, path: str) -> float:
+        return self._full(path).stat().st_mtime
 
     def delete(self, path: str) -> None:
         self._full(path).unlink(missing_ok=True)

@@ -12,21 +12,22 @@ from configparser import ConfigParser
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from crawler.storage import OPEN_SUFFIX, ObjectWriter, Store, checked, normal_uri
 
 if TYPE_CHECKING:
     from obstore import WritableFile
-    from obstore.store import ClientConfig, ObjectStore, RetryConfig, S3Config
+    from obstore.store import ClientConfig, ObjectStore
 
-RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}  # with jitter, by obstore
+TRIES, PATIENCE_S = 8, 120  # the waits between them grow from 0.1 s to 15 s, with jitter
+WINDOW_BYTES = 1024 * 1024
 
 
 class BucketStore(Store):
@@ -80,14 +81,27 @@ class BucketStore(Store):
         return BucketWriter(path, self._client)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(RangeFile(self, path), mode="r")
+        return pa.PythonFile(RangeFile(self._client, checked(path)), mode="r")
+
+    def delta_options(self) -> dict[str, str]:
+        config = s3_config()
+        options = {f"aws_{name}": value for name, value in config.items()}
+        options["allow_http"] = str(config.get("endpoint", "").startswith("http://")).lower()
+        return options | {"max_retries": str(TRIES), "retry_timeout": f"{PATIENCE_S}s"}
+
+    def modified(self, path: str) -> float:
+        return self._client.head(checked(path))["last_modified"].timestamp()
 
 
 class BucketWriter:
-    """A multipart upload: the object appears when it is completed."""
+    """A multipart upload: the object appears when it is completed.
+
+    A part that is under way while the upload is given up may stay behind, and so does the upload of a process that was
+    killed: nobody sees them, and the bucket's lifecycle rule for unfinished uploads removes them.
+    """
 
     def __init__(self, path: str, client: ObjectStore) -> None:
-        self.path = path
+        self.path, self._client = path, client
         self._upload: WritableFile = obstore.open_writer(client, checked(path))
         self._written = 0
 
@@ -99,7 +113,11 @@ class BucketWriter:
         return self._written
 
     def close(self) -> None:
-        self._upload.close()
+        try:
+            self._upload.close()
+        except FileNotFoundError:  # the upload is over: a second request, since the answer to the first was lost
+            if self._client.head(self.path)["size"] != self._written:
+                raise
 
     def abort(self) -> None:
         if not self._upload.closed():
@@ -108,11 +126,12 @@ class BucketWriter:
 
 
 class RangeFile(io.RawIOBase):
-    """A seekable view of an object: every read is one ranged request."""
+    """A seekable view of an object that asks for at least `WINDOW_BYTES` at a time, first of all for its end: there
+    a Parquet file has its directory, and a small object is whole."""
 
-    def __init__(self, store: Store, path: str) -> None:
-        self._store, self._path, self._at = store, path, 0
-        self._size = store.size(path)
+    def __init__(self, client: ObjectStore, path: str) -> None:
+        self._client, self._path, self._at = client, path, 0
+        self._size, self._window_at, self._window = _end_of(client, path)
 
     def readable(self) -> bool:
         return True
@@ -130,41 +149,59 @@ class RangeFile(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         left = max(self._size - self._at, 0)
         length = left if size is None or size < 0 else min(size, left)
-        data = self._store.read_range(self._path, self._at, length) if length else b""
-        self._at += len(data)
-        return data
+        start = self._at - self._window_at
+        if start < 0 or start + length > len(self._window):
+            asked = min(max(length, WINDOW_BYTES), left)
+            self._window = self._client.get_range(self._path, start=self._at, length=asked).to_bytes()
+            self._window_at, start = self._at, 0
+        self._at += length
+        return self._window[start : start + length]
+
+
+def _end_of(client: ObjectStore, path: str) -> tuple[int, int, bytes]:
+    """The size of an object, where its last stretch begins, and that stretch; one request unless it is empty."""
+    try:
+        found = client.get(path, options={"range": {"suffix": WINDOW_BYTES}})
+    except FileNotFoundError:
+        raise
+    except (BaseError, OSError):  # an empty object has no last bytes, and servers refuse to give them
+        if size := client.head(path)["size"]:
+            raise
+        return size, 0, b""
+    data = found.bytes().to_bytes()
+    return found.meta["size"], found.range[0], data
 
 
 def s3_client(uri: str) -> S3Store:
     """The client of a lake's bucket, with all paths below the lake's prefix."""
     parts = urlsplit(normal_uri(uri))
-    config, endpoint = s3_config()
-    options: ClientConfig = {"allow_http": endpoint.startswith("http://")}
+    config: Any = s3_config()
+    options: ClientConfig = {"allow_http": config.get("endpoint", "").startswith("http://")}
     return S3Store(
         parts.netloc,
         prefix=parts.path.strip("/") or None,
         config=config,
         client_options=options,
-        retry_config=RETRIES,
+        retry_config={"max_retries": TRIES, "retry_timeout": timedelta(seconds=PATIENCE_S)},
     )
 
 
-def s3_config() -> tuple[S3Config, str]:
-    """What the profile adds to the environment (which obstore reads itself), and the endpoint that counts."""
+def s3_config() -> dict[str, str]:
+    """Where the bucket is and who asks, from the environment, else from the profile; made for the moment of its use.
+
+    Without a key here, the machine's role is asked for one by whoever connects.
+    """
     names = os.environ
     profile = read_profile(names.get("AWS_PROFILE", "default"))
-    config: S3Config = {}
-    if "AWS_ACCESS_KEY_ID" not in names and "aws_access_key_id" in profile:
-        config["access_key_id"] = profile["aws_access_key_id"]
-        config["secret_access_key"] = profile.get("aws_secret_access_key", "")
-        if "aws_session_token" in profile:
-            config["session_token"] = profile["aws_session_token"]
-    if not names.keys() & {"AWS_REGION", "AWS_DEFAULT_REGION"} and "region" in profile:
-        config["region"] = profile["region"]
-    given = names.get("AWS_ENDPOINT_URL_S3") or names.get("AWS_ENDPOINT_URL") or names.get("AWS_ENDPOINT")
-    if not given and "endpoint_url" in profile:
-        config["endpoint"] = profile["endpoint_url"]
-    return config, given or profile.get("endpoint_url", "")
+    keys = ("access_key_id", "secret_access_key", "session_token")
+    if "AWS_ACCESS_KEY_ID" in names:
+        found = {key: names.get(f"AWS_{key.upper()}") for key in keys}
+    else:
+        found = {key: profile.get(f"aws_{key}") for key in keys}
+    found["region"] = names.get("AWS_REGION") or names.get("AWS_DEFAULT_REGION") or profile.get("region")
+    endpoints = (names.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
+    found["endpoint"] = next(filter(None, endpoints), profile.get("endpoint_url"))
+    return {name: value for name, value in found.items() if value} | {"conditional_put": "etag"}
 
 
 def read_profile(name: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.commands import look, run
+from jobs.commands import care, look, run
 from jobs.exits import EXIT_CODES, INTERRUPTED, explain
 
 HELP = """A web crawler that works in rounds: each one is a Spark job over Delta tables and WARC files.
@@ -35,6 +35,7 @@ app = typer.Typer(
 )  # fmt: skip
 run.add_to(app)
 look.add_to(app)
+care.add_to(app)
 
 Version = Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")]
 

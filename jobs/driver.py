@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawler.faults import refuse_faults
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.lock import LockHeld, current_holder, is_alive
-from jobs.exits import FAULT, NO_CONTACT, Stop
+from jobs.exits import BAD_USE, FAULT, NO_CONTACT, Stop
 from jobs.words import instant
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def require_contact(settings: Settings) -> None:
 def drive(store: Store, settings: Settings) -> Iterator[Lake]:
     """Hold the lake with a Spark session for the block; a session that was there before is left running."""
     refuse_held(store)
+    refused = refuse_faults(settings.fetch.allow_addresses, only_allowed=settings.fetch.only_allowed)
+    if refused:
+        raise Stop(BAD_USE, refused)
     from pyspark.sql import SparkSession
 
     from crawler.tables.lake import hold_lake

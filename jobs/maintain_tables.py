@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, replace
 
 from crawler import schemas
+from crawler.faults import fault
 from crawler.tables.compaction import compact, crowded_files
 from crawler.tables.direct import Write
 from crawler.tables.lake import Lake
@@ -55,7 +56,9 @@ def _maintain_table(lake: Lake, table: schemas.Table, max_files: int) -> Maintai
     if crowded:
         lake.lock.check()
         compact(lake.tables, table, crowded, lake.write(f"maintain/{table.name}", lake.lock.token))
+    fault("maintain.table")
     lake.tables.vacuum(table)
+    fault("maintain.vacuumed")
     after = len(lake.tables.files(table, lake.tables.version(table)))
     partitions = len({tuple(file.partition.items()) for file in crowded})
     return Maintained(table.name, before, after, partitions)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from crawler.tables.ledger import Ledger, RoundRow, State
 from crawler.tables.lock import Lock, LockHeld, LockLost, acquire, current_holder, hold_lock
 from jobs.maintain_tables import forget_tokens
 from jobs.stages.open_round import advance
+from tests.lock_races import race_for, unfair
 
 HOLD = """
 import sys
@@ -140,21 +140,10 @@ def test_the_lease_is_renewed_while_the_lock_is_held(store: Store, monkeypatch: 
     assert released.is_released
 
 
-def test_of_two_drivers_that_race_one_wins(tmp_path: Path) -> None:
-    for race in range(100):
-        store = Store.open(str(tmp_path / f"lake-{race}"))
-        barrier = threading.Barrier(2)
-
-        def run(store: Store = store, barrier: threading.Barrier = barrier) -> str:
-            barrier.wait()
-            try:
-                return f"token {acquire(store).token}"
-            except LockHeld:
-                return "held"
-
-        with ThreadPoolExecutor(2) as pool:
-            ran = [pool.submit(run) for _ in range(2)]
-            assert sorted(one.result() for one in ran) == ["held", "token 1"]
+def test_of_drivers_that_race_one_wins_and_the_others_learn_its_name(tmp_path: Path) -> None:
+    ends = race_for([str(tmp_path / f"lake-{race}") for race in range(100)], 3)
+    assert len(ends) == 300
+    assert unfair(ends, 3) == []
 
 
 def test_a_state_recorded_twice_is_there_once(store: Store) -> None:

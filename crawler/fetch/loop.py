@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from crawler.fetch.attempt import AttemptOver
 from crawler.fetch.host_queue import HostQueue, HostRun
-from crawler.fetch.recorder import Recorder, StorageFailed
+from crawler.fetch.recorder import Recorder
 from crawler.fetch.visitor import Visitor
 from crawler.records import Outcome
 
@@ -36,7 +37,7 @@ class FetchLoop:
         return len(self.queue)
 
     async def run(self) -> None:
-        """Fetch; raises what storage raises."""
+        """Fetch; raises AttemptOver."""
         try:
             while (self.queue or self._active) and self.clock() < self.deadline_at:
                 self._start_due()
@@ -94,7 +95,7 @@ class FetchLoop:
         """A step of the host; a bug of ours costs the URL at hand, not the partition."""
         try:
             return await self.visitor.step(host)
-        except StorageFailed:
+        except AttemptOver:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a server made us do wrong must not end the round
             if host.current is not None:

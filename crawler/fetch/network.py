@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from crawler.fetch.exchange import Exchange, Request
 from crawler.fetch.host_queue import HostRun
+from crawler.fetch.lease import Lease
 from crawler.fetch.politeness import Politeness, Turn
 from crawler.fetch.protocols import ProtocolModule, protocol_for
 from crawler.fetch.resolver import Resolver
@@ -27,6 +28,7 @@ class Network:
     politeness: Politeness
     user_agent: str
     deadline_at: float
+    lease: Lease
     requests: int = 0
     _modules: dict[str, ProtocolModule | None] = field(default_factory=dict)
     _idle: dict[HostRun, None] = field(default_factory=dict)
@@ -42,6 +44,7 @@ class Network:
         """Make a request for which the time has come, without keeping the connection."""
         module = self.module(scheme)
         assert module is not None
+        await self.lease.hold()
         self.requests += 1
         self.politeness.begin(turn, request.address)
         try:
@@ -59,6 +62,7 @@ class Network:
         """
         module = self.module(scheme)
         assert module is not None
+        await self.lease.hold()
         self.requests += 1
         is_kept = self.politeness.delay_s(host.turn) == 0
         request = self._request(host, planned, is_kept)

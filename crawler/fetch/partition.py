@@ -10,11 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import uvloop
 
+from crawler.faults import fault
 from crawler.fetch.addresses import address_policy
 from crawler.fetch.capture import Capturer
 from crawler.fetch.host_queue import HostRun
+from crawler.fetch.lease import Lease, take_over
 from crawler.fetch.loop import FetchLoop
 from crawler.fetch.network import Network
 from crawler.fetch.parsing import PageParser
@@ -26,7 +29,7 @@ from crawler.fetch.recorder import Recorder
 from crawler.fetch.resolver import Resolver, parse_host_map
 from crawler.fetch.robots_cache import fresh_copy
 from crawler.fetch.robots_desk import RobotsDesk
-from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcomes, sealed_segments
+from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcomes
 from crawler.fetch.visitor import Visitor
 from crawler.fetch.warc import WarcInfo
 from crawler.records import Outcome, PartitionTask, SealedSegment
@@ -36,31 +39,43 @@ from crawler.storage import Store
 Clock = Callable[[], float]
 
 
-def fetch_partition(
-    task: PartitionTask, settings: Settings, attempt: int = 0, clock: Clock = time.time
-) -> list[SealedSegment]:
+def fetch_partition(task: PartitionTask, settings: Settings, clock: Clock = time.time) -> list[SealedSegment]:
     """Fetch what is left of the partition; returns the segments sealed by this and all earlier attempts.
 
     Every URL of the plan then has exactly one outcome row in them. What the web does never raises; a storage that
-    fails does, and leaves the sealed segments to the next attempt.
+    fails or another attempt that took over does, and leaves the sealed segments to the next attempt.
     """
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps several times a big plan
     store = Store.open(task.lake)
-    earlier = sealed_segments(store, task)
+    lease, earlier = take_over(store, task)
+    try:
+        segments = [*earlier, *_fetch_rest(task, settings, lease, earlier, clock)]
+        fault("fetch.end")
+        return segments
+    finally:
+        lease.release()
+
+
+def _fetch_rest(
+    task: PartitionTask, settings: Settings, lease: Lease, earlier: list[SealedSegment], clock: Clock
+) -> list[SealedSegment]:
+    """The segments of this attempt."""
+    store = lease.store
     done, newer = _what_is_done(store, earlier)
     plan = read_plan(store, task.plan_files, done, newer)
     if not plan.urls:
-        return earlier
-    resumed_at = clock() if task.is_resumed or attempt > 0 else None
+        return []
+    fault("fetch.begin")
     info = WarcInfo.of(settings.crawl, user_agent(settings.crawl), socket.gethostname())
-    writer = SegmentWriter(store, task, settings.segment, info, attempt, clock)
+    writer = SegmentWriter(store, task, settings.segment, info, lease.number, clock, lease.check)
     recorder = Recorder(writer, clock)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_Partition(task, settings, recorder, resumed_at).fetch(plan, store))
+            runner.run(_Partition(task, settings, recorder, lease).fetch(plan))
     except BaseException:
         writer.abort()
         raise
-    return [*earlier, *recorder.sealed]
+    return recorder.sealed
 
 
 def _what_is_done(store: Store, segments: Iterable[SealedSegment]) -> tuple[list[int], dict[str, dict[str, Any]]]:
@@ -76,30 +91,32 @@ def _what_is_done(store: Store, segments: Iterable[SealedSegment]) -> tuple[list
 class _Partition:
     """The parts of a partition, put together."""
 
-    def __init__(self, task: PartitionTask, settings: Settings, recorder: Recorder, resumed_at: float | None) -> None:
+    def __init__(self, task: PartitionTask, settings: Settings, recorder: Recorder, lease: Lease) -> None:
         self._task = task
         self._settings = settings
         self._recorder = recorder
+        self._lease = lease
         clock = self._clock = recorder.clock
         fetch, token = settings.fetch, product_token(settings.crawl)
         policy, filters = url_policy(settings), url_filters(settings, task.scope)
+        resumed_at = clock() if lease.number > 1 else None
         self._politeness = Politeness(fetch, clock, task.partitions, resumed_at)
         self._resolver = Resolver(host_map(fetch.host_map), address_policy(fetch), fetch.dns_ttl_s, clock)
         agent = user_agent(settings.crawl)
-        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at)
+        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)
         self._parser = PageParser(settings.page, token)
         self._robots = RobotsDesk(network, recorder, policy, filters, token)
         capturer = Capturer(settings, policy, filters, self._parser)
         self._visitor = Visitor(network, capturer, recorder, self._robots)
 
-    async def fetch(self, plan: Plan, store: Store) -> None:
+    async def fetch(self, plan: Plan) -> None:
         """Fetch the plan and seal the last segment."""
         loop = FetchLoop(
             self._visitor, self._recorder, self._clock, self._task.deadline_at, self._settings.fetch.connections
         )
         for planned in plan.hosts:
             self._enter(loop, plan, planned)
-        heartbeat = Heartbeat(store, self._task, self._recorder, loop, plan.urls)
+        heartbeat = Heartbeat(self._lease.store, self._task, self._recorder, loop, plan.urls, self._lease)
         beating = asyncio.create_task(heartbeat.run())
         try:
             await _first_to_end(loop.run(), beating)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from crawler.storage import Store
 
 URL_FIELDS = ("url_key", "url", "host", "depth", "tier", "etag", "last_modified", "content_digest",
               "digest_record_id", "digest_date")  # fmt: skip
-_COLUMNS = [*URL_FIELDS, "kind", "position", "gap_factor", "host_state"]
+_URL_COLUMNS = [*URL_FIELDS, "kind", "position"]
+_STATE_COLUMNS = ["host", "kind", "position", "gap_factor", "host_state"]
+BATCH_ROWS = 8_192
 
 Row = Mapping[str, Any]
 _Known = tuple[HostState, frozenset[str]]
@@ -39,7 +42,7 @@ class Plan:
     """Planned URLs by host, each host's in the order of its back queue."""
 
     def __init__(self, urls: pa.Table, hosts: list[PlannedHost]) -> None:
-        self._columns = [urls.column(name).combine_chunks() for name in URL_FIELDS]
+        self._columns = [urls.column(name) for name in URL_FIELDS]
         self.hosts = hosts
         self.urls = len(urls)
 
@@ -55,27 +58,52 @@ class Plan:
 def read_plan(
     store: Store, files: Iterable[str], done: Iterable[int] = (), newer: Mapping[str, Row] | None = None
 ) -> Plan:
-    """The plan rows of the Parquet files (URIs inside the lake) without the URL keys that are `done`.
+    """The plan rows of the Parquet files (paths in the lake) without the URL keys that are `done`.
 
     `newer` are host states (rows of HOST_STATES by host) that count instead of the plan's own.
     """
-    table = pa.concat_tables([_read(store, path) for path in files])
-    table = table.filter(pc.equal(table["kind"], pa.scalar("url")))
-    table = table.sort_by([("host", "ascending"), ("position", "ascending")])
-    states = _host_states(table, newer or {})
-    keys = np.fromiter(done, np.int64)
-    if len(keys):
-        table = table.filter(pa.array(~np.isin(table["url_key"].to_numpy(), keys)))
-    urls = table.select(URL_FIELDS)
+    paths = list(files)
+    firsts = pa.concat_tables([_read(store, path, _STATE_COLUMNS, _is_first) for path in paths])
+    states = _host_states(firsts, newer or {})
+    finished = np.fromiter(done, np.int64)
+    urls = pa.concat_tables([_read(store, path, _URL_COLUMNS, partial(_is_open, done=finished)) for path in paths])
+    if not _is_in_order(urls):
+        urls = urls.sort_by([("host", "ascending"), ("position", "ascending")])
+    urls = urls.select(URL_FIELDS)
     return Plan(urls, _hosts(urls, states))
 
 
-def _read(store: Store, path: str) -> pa.Table:
-    with store.open_input(path) as file:
-        return pq.ParquetFile(file).read(columns=_COLUMNS, use_threads=False)
+def _read(store: Store, path: str, columns: list[str], wanted: Callable[[pa.RecordBatch], Any]) -> pa.Table:
+    """The rows that are wanted, a few thousand at a time: of a big plan there is never a second copy."""
+    with store.open_input(path) as input_file:
+        file = pq.ParquetFile(input_file)
+        parts = [batch.filter(wanted(batch)) for batch in file.iter_batches(BATCH_ROWS, columns=columns)]
+        return pa.Table.from_batches(parts, file.schema_arrow.empty_table().select(columns).schema)
+
+
+def _is_first(batch: pa.RecordBatch) -> Any:
+    """Rows of planned URLs that are the first of their host, which have its state."""
+    return pc.and_(pc.equal(batch["kind"], pa.scalar("url")), pc.equal(batch["position"], pa.scalar(0, pa.int32())))
+
+
+def _is_open(batch: pa.RecordBatch, done: np.ndarray) -> Any:
+    """Rows of planned URLs that have no outcome yet; the others are counts of what was left out."""
+    is_url = pc.equal(batch["kind"], pa.scalar("url"))
+    return pc.and_(is_url, pa.array(~np.isin(batch["url_key"].to_numpy(zero_copy_only=False), done)))
+
+
+def _is_in_order(urls: pa.Table) -> bool:
+    """True when the rows are by host and position already, as those of a plan's own file are."""
+    host, position = urls["host"], urls["position"]
+    if len(urls) < 2:
+        return True
+    is_next_host = pc.greater(host[1:], host[:-1])
+    is_next_place = pc.and_(pc.equal(host[1:], host[:-1]), pc.greater(position[1:], position[:-1]))
+    return bool(pc.all(pc.or_(is_next_host, is_next_place)).as_py())
 
 
 def _host_states(table: pa.Table, newer: Mapping[str, Row]) -> dict[str, _Known]:
+    """What is known of each host, and the addresses by which it was grouped."""
     factors = table.group_by("host").aggregate([("gap_factor", "max")]).to_pylist()
     known = table.filter(pc.is_valid(table["host_state"])).select(["host", "host_state"]).to_pylist()
     rows: dict[str, Row] = {row["host"]: row["host_state"] for row in known}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from crawler.fetch.lease import Lease
 from crawler.fetch.loop import FetchLoop
 from crawler.fetch.recorder import Recorder
 from crawler.records import PartitionTask
@@ -20,17 +21,19 @@ def progress_path(round_number: int, partition: int) -> str:
 
 @dataclass
 class Heartbeat:
-    """Writes the numbers and sees to it that a segment is sealed in time, also while all hosts wait."""
+    """Writes the numbers, renews the lease, and seals segments in time, also while all hosts wait."""
 
     store: Store
     task: PartitionTask
     recorder: Recorder
     loop: FetchLoop
     urls: int
+    lease: Lease
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Beat until cancelled. Raises AttemptOver."""
         while True:
+            await self.lease.renew_if_due()
             self.recorder.seal_if_due()
             await self.beat()
             await asyncio.sleep(EVERY_S)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import httptools
 
+from crawler.faults import fault
 from crawler.fetch.exchange import Spool
 from crawler.fetch.headers import BadHead, ResponseHead, head_end, may_be_response, parse_head
 from crawler.records import Outcome
@@ -77,6 +78,7 @@ class ResponseReader:
         elif self.parsed is None:
             self._feed_head(data)
         else:
+            fault("fetch.body")
             self._feed_body(data)
 
     def end(self, reason: str = "closed") -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from crawler.fetch.attempt import AttemptOver, StorageFailed
 from crawler.fetch.capture import Capture
 from crawler.fetch.host_queue import HostRun
 from crawler.fetch.outcomes import blank_row
@@ -22,10 +23,6 @@ _FAILED = frozenset(Outcome) - {Outcome.SUCCESS, Outcome.NOT_MODIFIED, Outcome.R
 _NO_FAILURE = {Outcome.ROBOTS_DENIED, Outcome.NOT_REACHED}
 
 
-class StorageFailed(RuntimeError):
-    """The lake did not take what we wrote. It ends the attempt; what is sealed stays."""
-
-
 class _Storing:
     """Tells failures of the storage from bugs: whatever is raised inside, but ValueError, becomes StorageFailed."""
 
@@ -33,7 +30,7 @@ class _Storing:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ValueError):
+        if isinstance(error, Exception) and not isinstance(error, ValueError | AttemptOver):
             raise StorageFailed(f"{type(error).__name__}: {error}") from error
 
 
@@ -104,6 +101,8 @@ class Recorder:
             self.writer.note_host(host_row(host))
         try:
             segment = self.writer.seal()
+        except AttemptOver:
+            raise
         except Exception as error:
             raise StorageFailed(f"{type(error).__name__}: {error}") from error
         self._touched.clear()

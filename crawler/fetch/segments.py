@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from crawler.faults import fault
 from crawler.fetch.segment_files import (
     SUBSETS,
     Row,
@@ -75,6 +76,7 @@ class SegmentWriter:
     warc_info: WarcInfo
     attempt: int = 0
     clock: Callable[[], float] = time.time
+    fence: Callable[[], object] = bool  # raises where this attempt may not seal any more
     _open: OpenSegment | None = field(default=None, init=False)
     _sequence: int = field(default=0, init=False)
     _seen: KeyMemory = field(default_factory=KeyMemory, init=False)
@@ -130,13 +132,17 @@ class SegmentWriter:
         if not self._open:
             return None
         segment, now = self._open, self.clock()
+        fault("segment.unflushed")
         for warc in segment.warcs.values():
             warc.close()
         sealed = self._describe(segment)
         self.store.put(sealed.discoveries, parquet_bytes(segment.discoveries, DISCOVERIES))
         self.store.put(sealed.hosts, parquet_bytes(list(segment.hosts.values()), HOST_STATES))
+        fault("segment.unsealed")
+        self.fence()
         self._create(sealed.outcomes, parquet_bytes(segment.outcomes, OUTCOMES, manifest_of(sealed, now)))
         self._open = None
+        fault("segment.sealed")
         return sealed
 
     def abort(self) -> None:

@@ -16,6 +16,7 @@ from uuid import uuid4
 from isal import isal_zlib
 
 import crawler
+from crawler.faults import fault
 from crawler.fetch.warc_payload import payload_digest
 from crawler.fetch.warc_records import (
     CaptureRecord,
@@ -154,6 +155,7 @@ class WarcFile:
         self._is_whole = False
         packer = isal_zlib.compressobj(GZIP_LEVEL, isal_zlib.DEFLATED, GZIP_WINDOW)
         self._put(packer.compress(header))
+        fault("warc.record")
         for part in record.block():
             self._put(packer.compress(part))
         self._put(packer.compress(b"\r\n\r\n"))

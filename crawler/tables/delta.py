@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
+from crawler.faults import fault
 from crawler.schemas import Table
 from crawler.storage import Store
 from crawler.tables.data_files import ReadFile, read_files, write_files
@@ -65,6 +66,7 @@ class DeltaTables:
         """In one commit drop these files and add the rows, which may lie in any partition; once."""
         if not is_done(self.store, table, write):
             added = write_files(_arranged(table, rows), table, self.store)
+            fault(f"files.{table.name}")
             commit_files(self.store, table, dropped, added, write)
 
     def vacuum(self, table: Table) -> None:

@@ -5,21 +5,25 @@ A log entry is created atomically (a hard link on local disks, a conditional put
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
-from pyarrow import fs
 
 from crawler.schemas import Table, arrow_schema
 from crawler.storage import Store
-from crawler.tables.data_files import WrittenFile
+
+if TYPE_CHECKING:
+    from crawler.tables.data_files import WrittenFile
 
 PROPERTIES: dict[str, str | None] = {
     "delta.checkpointInterval": "20",
@@ -53,14 +57,17 @@ def create_tables(store: Store, tables: Sequence[Table]) -> None:
             field.with_metadata({"comment": column.sentence})
             for field, column in zip(schema, table.columns, strict=True)
         ]
-        DeltaTable.create(
-            store.uri_of(f"tables/{table.name}"),
-            Schema.from_arrow(pa.schema(described)),
-            mode="ignore",
-            partition_by=list(table.partitioned_by),
-            configuration=PROPERTIES,
-            storage_options=store.delta_options(),
-        )
+        try:
+            DeltaTable.create(
+                store.uri_of(f"tables/{table.name}"),
+                Schema.from_arrow(pa.schema(described)),
+                mode="ignore",
+                partition_by=list(table.partitioned_by),
+                configuration=PROPERTIES,
+                storage_options=store.delta_options(),
+            )
+        except DeltaError:
+            open_table(store, table)  # it is there when only the answer was lost; else this says what is wrong
 
 
 def open_table(store: Store, table: Table, version: int | None = None) -> DeltaTable:
@@ -91,21 +98,27 @@ def _data_file(table: Table, row: Mapping[str, Any]) -> DataFile:
 
 def is_done(store: Store, table: Table, write: Write) -> bool:
     """True when the table's log holds this write."""
-    done = open_table(store, table).transaction_version(write.application)
+    return _has(open_table(store, table), write)
+
+
+def _has(delta: DeltaTable, write: Write) -> bool:
+    done = delta.transaction_version(write.application)
     return done is not None and done >= write.version
 
 
 def append_rows(store: Store, table: Table, rows: Sequence[Mapping[str, Any]], write: Write) -> None:
     """Add rows once; a replay changes nothing."""
-    if not is_done(store, table, write):
+    delta = open_table(store, table)
+    if not _has(delta, write):
         batch = pa.Table.from_pylist(list(rows), schema=arrow_schema(table.columns))
-        write_deltalake(open_table(store, table), batch, mode="append", commit_properties=write.commit)
+        with _heard(store, table, write, delta.version()):
+            write_deltalake(delta, batch, mode="append", commit_properties=write.commit)
 
 
 def commit_files(
     store: Store, table: Table, dropped: Sequence[DataFile], added: Sequence[WrittenFile], write: Write
 ) -> None:
-    """In one log entry take the dropped files out of the table and put the added ones in."""
+    """In one log entry take the dropped files out of the table and put the added ones in; a replay changes nothing."""
     root, now_ms = f"tables/{table.name}/", int(time.time() * 1000)
     removes = [
         RemoveAction(
@@ -115,24 +128,42 @@ def commit_files(
     ]
     adds = [AddAction(f.path, f.size, f.partition, f.written_ms, data_change=True, stats=f.stats) for f in added]
     delta = open_table(store, table)
-    delta.create_write_transaction(
-        [*removes, *adds], "append", delta.schema(), list(table.partitioned_by), commit_properties=write.commit
-    )
+    if _has(delta, write):
+        return  # by another driver, while the files were written: deltalake looks only at what comes after `delta`
+    with _heard(store, table, write, delta.version()):
+        delta.create_write_transaction(
+            [*removes, *adds], "append", delta.schema(), list(table.partitioned_by), commit_properties=write.commit
+        )
+
+
+@contextmanager
+def _heard(store: Store, table: Table, write: Write, before: int) -> Iterator[None]:
+    """For one commit on top of the version `before`: an error is none when the log has the write all the same.
+
+    S3's answer to a create may be lost. deltalake then asks again, is told that the entry exists, and takes its own
+    for another driver's.
+    """
+    try:
+        yield
+    except (DeltaError, OSError):
+        if not _is_in_log(store, table, before + 1, write):
+            raise
+
+
+def _is_in_log(store: Store, table: Table, version: int, write: Write) -> bool:
+    """True when an entry from this version on is this very write, of this driver: its note says which."""
+    try:
+        entry = store.read(f"tables/{table.name}/_delta_log/{version:020d}.json")
+    except FileNotFoundError:
+        return False
+    actions = [json.loads(line) for line in entry.splitlines() if line.strip()]
+    notes = [one["commitInfo"].get("userMetadata") for one in actions if "commitInfo" in one]
+    signed = [(one["txn"]["appId"], one["txn"]["version"]) for one in actions if "txn" in one]
+    is_ours = (write.application, write.version) in signed and write.note in notes
+    return is_ours or _is_in_log(store, table, version + 1, write)
 
 
 def read_rows(store: Store, paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a few data files, without their partition columns."""
-    batches = [pq.read_table(store.open_input(path), columns=list(columns)) for path in paths]
+    batches = [pq.ParquetFile(store.open_input(path)).read(list(columns), use_threads=False) for path in paths]
     return [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
-
-
-def read_dataset(table: DeltaTable, columns: Sequence[str] | None = None, where: Any = None) -> Any:
-    """The rows of a table as a pyarrow.Table.
-
-    Local files are read by Arrow's own file system: in `deltalake`'s, which is Python, Arrow's threads may still be
-    when the interpreter ends, and that aborts the process (exit code 134, in about one run of five).
-    """
-    uri = urlsplit(table.table_uri)
-    local = fs.SubTreeFileSystem(unquote(uri.path), fs.LocalFileSystem()) if uri.scheme in {"", "file"} else None
-    dataset: Any = table.to_pyarrow_dataset(filesystem=local)
-    return dataset.to_table(columns=None if columns is None else list(columns), filter=where, use_threads=bool(local))

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from crawler import schemas
+from crawler.faults import fault
 from crawler.schemas import Table
 from crawler.storage import Store
 from crawler.tables.delta import DeltaTables, Holds
@@ -67,16 +68,19 @@ class Lake:
         if table.shape == "run":
             rows = rows.withColumn("bucket", bucket_of(table.sorted_by[0], self.buckets))
         self.tables.append(table, rows, write)
+        fault(f"commit.{table.name}")
 
     def note(self, table: Table, rows: Sequence[Mapping[str, Any]], write: Write) -> None:
         """Add a few rows of the driver's own once, without Spark."""
         self.lock.check()
         append_rows(self.store, table, rows, write)
+        fault(f"commit.{table.name}")
 
     def turn_calendar(self, used: Sequence[DataFile], rows: DataFrame, write: Write) -> None:
         """In one commit take the used up files out of the calendar and put the rows in."""
         self.lock.check()
         self.tables.change(schemas.FRONTIER, used, rows, write)
+        fault(f"commit.{schemas.FRONTIER.name}")
 
     def write(self, application: str, round_number: int) -> Write:
         """The identity of a write of a round, signed with the lock's token."""

@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from deltalake.exceptions import TableNotFoundError
 
 from crawler import schemas
+from crawler.faults import fault
 from crawler.storage import Store
-from crawler.tables.direct import Write, append_rows, open_table, read_dataset
+from crawler.tables.direct import Write, append_rows, open_table
+from crawler.tables.scan import read_matching
 
 
 class State(StrEnum):
@@ -46,7 +48,6 @@ class RoundRow:
     holder: str = ""
     token: int = 0
     recorded: float = 0.0
-    is_resumed: bool = False  # not stored: found open, so an earlier driver may have made requests
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Ledger:
         own write."""
         once = Write("rounds", row.round * 10 + ORDER[row.state], note=f"token {row.token}")
         append_rows(self.store, schemas.ROUNDS, [_as_dict(row)], write or once)
+        fault(f"commit.{schemas.ROUNDS.name}")
 
     def newest(self, rounds: int = 1) -> list[RoundRow]:
         """The rows of the newest rounds, oldest state first; none before the first round of a lake."""
@@ -72,7 +74,8 @@ class Ledger:
         if not numbers:
             return []
         last: int = max(numbers)
-        rows = read_dataset(table, where=pc.field("round") > pa.scalar(last - rounds, pa.int32())).to_pylist()
+        newest = pc.field("round") > pa.scalar(last - rounds, pa.int32())
+        rows = read_matching(self.store, schemas.ROUNDS, table, where=newest).to_pylist()
         return sorted((_from_row(row) for row in rows), key=lambda r: (r.round, ORDER[r.state], r.recorded))
 
     def committed(self) -> RoundRow | None:

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
+from crawler.processes import process_started
 from crawler.storage import Store
 
 LEASE_S = 120.0
@@ -122,19 +122,6 @@ def is_alive(holder: Holder, now: float) -> bool:
     if holder.host == socket.gethostname():
         return process_started(holder.pid) == holder.process_started
     return now < holder.expires_at
-
-
-def process_started(pid: int) -> str:
-    """Start time of a process in clock ticks since boot, with the boot's id; empty when there is no such process.
-
-    Source: proc(5), field 22 of /proc/PID/stat. A reused process id has another start time.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return "" if fields[0] == "Z" else f"{fields[19]}@{boot}"
-    except OSError:
-        return "" if Path("/proc/self").is_dir() else "unknown"
 
 
 def _tokens(store: Store) -> list[int]:

@@ -18,8 +18,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from crawler import schemas
 from crawler.schemas import Table
 from crawler.storage import Store
-from crawler.tables.direct import open_table, read_dataset
+from crawler.tables.direct import open_table
 from crawler.tables.manifest import TableError, read_manifest
+from crawler.tables.scan import read_matching
 
 STATES = ("OPENED", "PLANNED", "FETCHED", "COMMITTED")
 Versions = Mapping[str, int]
@@ -46,7 +47,7 @@ class Reader:
     def rounds(self) -> list[Row]:
         """All rows of the ledger, by round and state; empty before the first round."""
         try:
-            table = read_dataset(open_table(self.store, schemas.ROUNDS))
+            table = read_matching(self.store, schemas.ROUNDS, open_table(self.store, schemas.ROUNDS))
         except TableNotFoundError:
             return []
         rows: list[Row] = table.to_pylist(maps_as_pydicts="strict")
@@ -77,7 +78,7 @@ class Reader:
         where: Condition | None = None,
     ) -> Rows:
         """The rows of a table at its version that match; conditions on partition columns leave other files unread."""
-        return read_dataset(self._table(table, versions), columns, where)
+        return read_matching(self.store, table, self._table(table, versions), columns, where)
 
     def partitions(self, table: Table, versions: Versions) -> list[Row]:
         """The partition values and `num_records` of every data file, from the log alone."""

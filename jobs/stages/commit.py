@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawler import schemas
+from crawler.faults import fault
 from crawler.tables.lake import Lake, round_rows
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.open_round import advance
@@ -28,7 +29,9 @@ def commit_round(lake: Lake, rnd: RoundRow, found: Reconciled | None) -> RoundRo
     versions = lake.versions()
     if found is not None:
         counts |= count_outcomes(lake, versions, rnd.round)
-    return advance(lake, replace(rnd, state=State.COMMITTED, versions=versions, counts=counts))
+    committed = advance(lake, replace(rnd, state=State.COMMITTED, versions=versions, counts=counts))
+    fault("round.committed")
+    return committed
 
 
 def count_outcomes(lake: Lake, versions: dict[str, int], number: int) -> dict[str, int]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from crawler import schemas
+from crawler.faults import fault
 from crawler.page.url import host_key
 from crawler.records import PartitionTask, SealedSegment
 from crawler.settings import Settings
@@ -29,6 +30,7 @@ def fetch_plan(lake: Lake, settings: Settings, rnd: RoundRow, watch: Watch | Non
     tasks = partition_tasks(lake, settings, rnd)
     with watch(lake, rnd) if watch else nullcontext():
         segments = fetch_partitions(lake.spark, tasks, settings)
+    fault("fetch.returned")
     if segments:
         rows = [{**asdict(segment), "round": rnd.round} for segment in segments]
         lake.note(schemas.SEGMENTS, rows, lake.write("segments", rnd.round))
@@ -53,7 +55,6 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
         segment_folder=rnd.segment_folder,
         plan_files=(),
         deadline_at=time.time() + settings.round.time_limit_s,
-        is_resumed=rnd.is_resumed,
         scope=scope_keys(lake, settings, rnd.versions),
         partitions=partitions,
         started14=datetime.fromtimestamp(rnd.now, UTC).strftime("%Y%m%d%H%M%S"),

@@ -22,7 +22,7 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
         lake.tables.require_versions(
             rows[-1].versions, [table for table in schemas.TABLES if table is not schemas.ROUNDS]
         )
-        return replace(rows[-1], is_resumed=True)
+        return rows[-1]
     last = rows[-1] if rows else None
     if last:
         close_round(lake, last)  # its driver may have died between its commit and this
@@ -42,15 +42,16 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
 
 def advance(lake: Lake, row: RoundRow) -> RoundRow:
     """Record the state a round has reached."""
-    signed = replace(row, is_resumed=False, holder=lake.lock.holder.name, token=lake.lock.token, recorded=time.time())
+    signed = replace(row, holder=lake.lock.holder.name, token=lake.lock.token, recorded=time.time())
     lake.lock.check()
     lake.ledger.record(signed)
     return signed
 
 
 def close_round(lake: Lake, rnd: RoundRow) -> None:
-    """Remove what a committed round no longer needs: the inbox files it took in and its progress files."""
-    for path in (*rnd.inbox, *lake.store.list(f"progress/{rnd.round}")):
+    """Remove what a committed round no longer needs: the inbox files it took in, its progress files and leases."""
+    folders = (f"progress/{rnd.round}", f"leases/{rnd.round}")
+    for path in (*rnd.inbox, *(path for folder in folders for path in lake.store.list(folder))):
         lake.store.delete(path)
 
 

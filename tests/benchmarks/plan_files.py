@@ -42,6 +42,6 @@ def write_plan(urls: Sequence[str], lake: Path, time_limit_s: float = 3_600.0) -
     scope = np.sort(np.array(list(domains), "<i8")).tobytes()
     return PartitionTask(
         lake=str(lake), round=1, partition=0, segment_folder="crawl-data/BENCH/segments/1", plan_files=(path.name,),
-        deadline_at=time.time() + time_limit_s, is_resumed=False, scope=scope,
+        deadline_at=time.time() + time_limit_s, scope=scope,
         started14=time.strftime("%Y%m%d%H%M%S", time.gmtime()),
     )  # fmt: skip

@@ -79,13 +79,12 @@ class Run:
             segment_folder="crawl-data/TEST/segments/1",
             plan_files=(path.name,),
             deadline_at=time.time() + time_s,
-            is_resumed=False,
         )
         return replace(task, **self.task_fields)
 
-    def go(self, time_s: float = 30.0, attempt: int = 0) -> Run:
+    def go(self, time_s: float = 30.0) -> Run:
         """Fetch."""
-        self.sealed = fetch_partition(self.task(time_s), self.settings, attempt)
+        self.sealed = fetch_partition(self.task(time_s), self.settings)
         return self
 
     def outcomes(self) -> list[Row]:

@@ -11,7 +11,7 @@ from crawler.settings import SegmentSettings
 from crawler.storage import Store
 
 FOLDER = "crawl-data/ORB-TEST/segments/20260131120000-r00003"
-TASK = PartitionTask("lake", 3, 7, FOLDER, (), 0.0, is_resumed=False, started14="20260131120000")
+TASK = PartitionTask("lake", 3, 7, FOLDER, (), 0.0, started14="20260131120000")
 INFO = WarcInfo("ORB-TEST", "orbweaver")
 ROBOTS = CaptureRecord("http://a.example/robots.txt", 1e9, "192.0.2.1", b"GET", b"HTTP/1.1 404 Not Found\r\n\r\n")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -69,12 +71,15 @@ def test_the_last_round_counts(web: LittleWeb, run: Run) -> None:
     assert web.asked("b.test")[0].time >= began + 0.5
 
 
+GONE = {"host": socket.gethostname(), "pid": 1, "process_started": "another process"}
+
+
 def test_a_resumed_partition_waits_before_its_first_request(web: LittleWeb, run: Run) -> None:
     robots = [{"scheme": "http", "fetched_at": time.time(), "status": 404, "body": b""}]
     run.plan(*fill(web, "known.test", 1), host_state=host_state(host="x", robots=robots))
     run.plan(*fill(web, "new.test", 1))
     run.fetch = {"delay_s": 0.2, "max_crawl_delay_s": 0.6}
-    run.task_fields = {"is_resumed": True}
+    run.store.put_new("leases/1/0/000001.json", json.dumps(GONE).encode())
     began = time.time()
     run.go()
     assert 0.2 <= web.asked("known.test")[0].time - began < 0.55
@@ -127,7 +132,7 @@ def test_a_success_between_failures_keeps_the_host(web: LittleWeb, run: Run) -> 
 def test_a_host_that_is_out_stays_out_when_the_partition_resumes(web: LittleWeb, run: Run) -> None:
     run.plan(*fill(web, "a.test", 5, Answer(b"broken", 500))).go()
     web.log.clear()
-    run.plan(web.put("a.test", "/late", page())).go(attempt=1)
+    run.plan(web.put("a.test", "/late", page())).go()
     assert run.by_path()["/late"] == "host_failed"
     assert not web.log
 

@@ -1,8 +1,7 @@
 """A driver in a process of its own that can be told where to die: `python -m tests.spark.driver LAKE SETTINGS`.
 
-It opens its Spark session, says `ready`, and waits for a line with an order as JSON: the round to reach, the scheduling
-time of each round, and the step after which it kills itself. Nothing in the code under test knows of this: the steps
-are wrapped from outside. SETTINGS is a pickled `Settings`.
+It opens its Spark session, says `ready`, and waits for a line with an order as JSON: the round to reach, the hours
+between rounds, and the fault to die of (`crawler.faults`), if any. SETTINGS is a pickled `Settings`.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.lake import Lake, hold_lake
-from crawler.tables.ledger import Ledger, State
+from crawler.tables.ledger import State
 
 ROOT = Path(__file__).parents[2]
 BUCKETS = 4
 NOW = 1_800_000_000.0
 READY = "ready"
+FAULT_NAMES = ("ORBWEAVER_FAULT", "ORBWEAVER_FAULT_ONCE")
 
 
 def main() -> None:
@@ -38,14 +37,15 @@ def main() -> None:
     spark = open_session(settings, "orbweaver-killed")
     print(READY, flush=True)
     order = json.loads(sys.stdin.readline())
-    if order.get("die_after"):
-        wrap_steps(order["die_after"])
+    environ = {name: order[name] for name in FAULT_NAMES if order.get(name)}
+    os.environ.update(environ)
+    spark.sparkContext.environment.update(environ)  # of the Python workers
     with hold_lake(spark, Store.open(lake_uri), BUCKETS) as lake:
-        run_to(lake, settings, order["round"])
+        run_to(lake, settings, order["round"], order["hours"])
     spark.stop()
 
 
-def run_to(lake: Lake, settings: Settings, last: int) -> None:
+def run_to(lake: Lake, settings: Settings, last: int, hours: float = 1.0) -> None:
     """Rounds until this one is committed; the same call goes on after any crash."""
     from jobs.crawl_round import crawl_round
 
@@ -53,33 +53,12 @@ def run_to(lake: Lake, settings: Settings, last: int) -> None:
         rows = lake.ledger.newest()
         if rows and rows[-1].round >= last and rows[-1].state is State.COMMITTED:
             return
-        crawl_round(lake, settings, now_of(rows[-1].round + 1 if rows else 1))
+        crawl_round(lake, settings, now_of(rows[-1].round + 1 if rows else 1, hours))
 
 
-def now_of(number: int) -> float:
-    """The scheduling time of a round: an hour after the one before."""
-    return NOW + 3_600.0 * number
-
-
-def wrap_steps(die_after: str) -> None:
-    """Let the process die right after the durable step of this name: `ROUND:WRITE` or `ROUND:STATE`."""
-
-    def after(wrapped: Callable[..., Any], name_of: Callable[..., str]) -> Callable[..., Any]:
-        def step(*given: Any) -> Any:
-            done = wrapped(*given)
-            if name_of(*given) == die_after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return done
-
-        return step
-
-    def of_write(*given: Any) -> str:
-        write = given[-1]
-        return f"{write.version}:{write.application.removeprefix('orbweaver/')}"
-
-    for name in ("append", "note", "turn_calendar"):
-        setattr(Lake, name, after(getattr(Lake, name), of_write))
-    Ledger.record = after(Ledger.record, lambda _, row: f"{row.round}:{row.state}")  # type: ignore[method-assign]  # a test's wrapper
+def now_of(number: int, hours: float = 1.0) -> float:
+    """The scheduling time of a round: so many hours after the one before."""
+    return NOW + 3_600.0 * hours * number
 
 
 class Driver:
@@ -95,13 +74,13 @@ class Driver:
                 stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
             )  # fmt: skip
 
-    def go(self, round_number: int, die_after: str | None = None) -> None:
+    def go(self, order: Mapping[str, object]) -> None:
         """Give the order, as soon as the session is open."""
         assert self.process.stdout is not None
         assert self.process.stdin is not None
         line = self.process.stdout.readline()
-        assert line.strip() == READY, f"the driver did not start: {line}{self._log.read_text()[-2_000:]}"
-        self.process.stdin.write(json.dumps({"round": round_number, "die_after": die_after}) + "\n")
+        assert line.strip() == READY, f"the driver did not start: {line}{self.said()}"
+        self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
 
     def end(self, timeout_s: float = 120.0) -> int:
@@ -111,6 +90,10 @@ class Driver:
         code = self.process.wait()
         timer.cancel()
         return code
+
+    def said(self) -> str:
+        """The end of what it wrote."""
+        return self._log.read_text()[-3_000:]
 
     def kill(self) -> None:
         """Kill the driver itself, and let its JVM and workers find out."""

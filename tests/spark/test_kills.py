@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +15,10 @@ from crawler.settings import SegmentSettings, Settings, SparkSettings
 from crawler.storage import Store
 from crawler.tables.lake import hold_lake
 from crawler.tables.ledger import Ledger, State
+from tests.spark.chain import ALL, DRIVER, Kill, KilledCrawl
 from tests.spark.contents import contents, different
 from tests.spark.crawled import settings_for
-from tests.spark.driver import BUCKETS, Driver, run_to
+from tests.spark.driver import BUCKETS, run_to
 from tests.spark.invariants import Committed
 from tests.web import DemoWeb, Request, Scale, witness
 from tests.web.sites import PORTAL
@@ -33,19 +31,18 @@ DELAY_S = 0.4
 SLACK_S = 0.15  # between the start of a request and its line in the log, on a machine that has others to serve
 SEGMENT_URLS = 4
 PARTITIONS = 2
-FIRST_STEPS = ("OPENED", "admit/seeds", "admit/urls", "admit/frontier", "plans")
-LAST_STEPS = ("segments", "captures", "content_checksums", "near_duplicates", "url_checksums", "hosts", "frontier")
-FETCH_KILLS = ("round 1, all at once", "round 2, the driver only", "round 2, all at once")
-PATIENCE_S = 120.0
+PLANNING = ("commit.rounds", "commit.seeds", "commit.url_checksums", "commit.frontier", "files.plans", "commit.plans")
+FETCHING = {
+    1: ("fetch.begin", "fetch.body:3", "warc.record:7", "segment.unflushed"),
+    2: ("segment.unsealed", "segment.sealed", "fetch.end", "fetch.returned"),
+}
+COMMITTING = (
+    *("commit.segments", "files.captures", "commit.captures", "commit.content_checksums", "commit.near_duplicates"),
+    *("commit.url_checksums", "commit.hosts", "commit.frontier"),
+)
+AT_RANDOM = ("round 1, all at once", "round 2, the driver only", "round 2, all at once")
+IN_FETCH = len(AT_RANDOM) + sum(map(len, FETCHING.values()))
 REQUESTS = 8  # that the web sees before it is the fetch stage's turn to be killed
-
-
-@dataclass
-class Kill:
-    """What one driver was killed in, and how many requests the web had seen by then."""
-
-    where: str
-    requests: int
 
 
 @dataclass
@@ -69,77 +66,37 @@ def chain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         with hold_lake(spark, undisturbed, BUCKETS) as lake:
             run_to(lake, settings, 2)
         before = web.requests()
-        kills = _Chain(web, folder, settings, len(before)).run()
-        yield Chain(web, killed, undisturbed, kills, web.requests()[len(before) :], before)
-
-
-class _Chain:
-    """Runs the drivers, each of which opens its session while the one before it works."""
-
-    def __init__(self, web: DemoWeb, folder: Path, settings: Settings, seen: int) -> None:
-        self._web, self._folder, self._seen = web, folder, seen
-        self._settings = folder / "settings.pickle"
-        self._settings.write_bytes(pickle.dumps(settings))
-        self._started: list[Driver] = []
-        self._kills: list[Kill] = []
-
-    def run(self) -> list[Kill]:
+        crawl = KilledCrawl(web, folder, settings, rounds=2)
         try:
-            self._start()
-            for step in FIRST_STEPS:
-                self._die_after(f"1:{step}")
-            self._die_fetching(FETCH_KILLS[0], 1, is_whole=True)
-            self._die_after("1:COMMITTED")
-            self._die_fetching(FETCH_KILLS[1], 2, is_whole=False)
-            self._die_fetching(FETCH_KILLS[2], 2, is_whole=True)
-            for step in LAST_STEPS:
-                self._die_after(f"2:{step}")
-            self._next(None)
-            assert self._started[-1].end() == 0
+            kill_everywhere(crawl)
         finally:
-            for driver in self._started:
-                driver.close()
-        return self._kills
+            crawl.close()
+        yield Chain(web, killed, undisturbed, crawl.kills, web.requests()[len(before) :], before)
 
-    def _start(self) -> None:
-        number = len(self._started)
-        self._started.append(Driver(self._folder / "killed", self._settings, self._folder / f"driver-{number}.log"))
 
-    def _next(self, die_after: str | None) -> Driver:
-        """Let the waiting driver go, and start the one that waits for its end."""
-        driver = self._started[-1]
-        driver.go(2, die_after)
-        if die_after is not None:
-            self._start()
-        return driver
+def kill_everywhere(crawl: KilledCrawl) -> None:
+    """The drivers of two rounds, in their order."""
+    for fault in (*PLANNING, *FETCHING[1]):
+        crawl.die_at(fault)
+    die_fetching(crawl, AT_RANDOM[0], 1, ALL)
+    crawl.die_at("round.committed")
+    die_fetching(crawl, AT_RANDOM[1], 2, DRIVER)
+    die_fetching(crawl, AT_RANDOM[2], 2, ALL)
+    for fault in (*FETCHING[2], *COMMITTING):
+        crawl.die_at(fault)
+    crawl.finish()
 
-    def _die_after(self, step: str) -> None:
-        driver = self._next(step)
-        assert driver.end() == -signal.SIGKILL, f"the driver did not come to {step}"
-        self._note(step)
 
-    def _die_fetching(self, name: str, number: int, *, is_whole: bool) -> None:
-        """Kill when the round's plan stands and the web has then seen some requests."""
-        driver = self._next("never")
-        self._wait_for(driver, lambda: self._is_planned(number))
-        asked = len(self._web.requests())
-        self._wait_for(driver, lambda: len(self._web.requests()) >= asked + REQUESTS)
-        driver.kill_all() if is_whole else driver.kill()
-        self._note(name)
+def die_fetching(crawl: KilledCrawl, where: str, number: int, who: str) -> None:
+    """Kill when the round's plan stands and the web has then seen some requests."""
+    asked: list[int] = []
 
-    def _is_planned(self, number: int) -> bool:
-        newest = Ledger(Store.open(str(self._folder / "killed"))).newest()
-        return bool(newest) and (newest[-1].round, newest[-1].state) == (number, State.PLANNED)
+    def has_asked() -> bool:
+        if not asked and crawl.is_planned(number):
+            asked.append(len(crawl.web.requests()))
+        return bool(asked) and len(crawl.web.requests()) >= asked[0] + REQUESTS
 
-    def _wait_for(self, driver: Driver, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_so():
-            assert time.monotonic() < deadline, "the driver did not come so far"
-            assert driver.process.poll() is None, "the driver ended by itself"
-            time.sleep(0.02)
-
-    def _note(self, where: str) -> None:
-        self._kills.append(Kill(where, len(self._web.requests()) - self._seen))
+    crawl.die_when(has_asked, who, where)
 
 
 def _settings(web: DemoWeb) -> Settings:
@@ -157,15 +114,15 @@ def _lake(folder: Path, web: DemoWeb) -> Store:
 
 def test_every_kill_hit_its_place(chain: Chain) -> None:
     """The fetch stages were killed while there was still something to fetch."""
-    counts = {kill.where: kill.requests for kill in chain.kills}
-    assert list(counts) == [
-        *(f"1:{step}" for step in FIRST_STEPS), FETCH_KILLS[0], "1:COMMITTED", *FETCH_KILLS[1:],
-        *(f"2:{step}" for step in LAST_STEPS),
+    assert [kill.where for kill in chain.kills] == [
+        *PLANNING, *FETCHING[1], AT_RANDOM[0], "round.committed", *AT_RANDOM[1:], *FETCHING[2], *COMMITTING,
     ]  # fmt: skip
-    fetched = [counts[name] for name in (*FETCH_KILLS, "2:segments")]
-    assert counts["1:plans"] == 0
-    assert all(one < next_one for one, next_one in pairwise(fetched))
-    assert counts["2:segments"] == len(chain.requests)
+    assert len(chain.kills) >= 20
+    counts = {kill.where: kill.requests for kill in chain.kills}  # of two with one name the later
+    assert counts["commit.plans"] == counts["fetch.begin"] == 0
+    in_fetch = [counts[name] for name in ("fetch.begin", "warc.record:7", *AT_RANDOM, "segment.sealed")]
+    assert all(one < next_one for one, next_one in pairwise(in_fetch))
+    assert counts["fetch.returned"] == counts["commit.segments"] == len(chain.requests)
 
 
 def test_the_tables_say_what_an_undisturbed_crawl_says(chain: Chain) -> None:
@@ -200,7 +157,7 @@ def test_every_page_was_asked_for_and_little_was_asked_again(chain: Chain) -> No
     asked, wanted = (witness.url_counts(requests) for requests in (chain.requests, chain.undisturbed_requests))
     assert set(asked) == set(wanted)
     again = sum((asked - wanted).values())
-    assert 0 < again <= len(FETCH_KILLS) * (PARTITIONS * SEGMENT_URLS + SMALL.hosts)
+    assert 0 < again <= IN_FETCH * (PARTITIONS * SEGMENT_URLS + SMALL.hosts)
 
 
 def test_no_host_and_no_address_was_hurried_by_a_restart(chain: Chain) -> None:
@@ -210,4 +167,4 @@ def test_no_host_and_no_address_was_hurried_by_a_restart(chain: Chain) -> None:
         assert witness.pages_before_robots(requests) == []
         assert witness.misdirected(requests) == []
     by_host = Counter(request.host for request in chain.requests if request.is_robots)
-    assert max(by_host.values()) <= 1 + len(FETCH_KILLS)
+    assert max(by_host.values()) <= 1 + IN_FETCH

@@ -1,0 +1,1 @@
+"""Long tests of survival: many seeded kills."""

@@ -1,0 +1,130 @@
+"""A crawl by many drivers that are killed one after the other."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawler.settings import Settings
+from crawler.storage import Store
+from crawler.tables.ledger import Ledger, State
+from tests.spark.driver import Driver, session_members
+from tests.web import DemoWeb
+
+PATIENCE_S = 120.0
+DRIVER, JVM, WORKER, ALL = "driver", "executor", "worker", "all"
+"""Who is killed. In one JVM the executor is the driver's as well."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What was killed where, and how many requests the web had seen by then."""
+
+    where: str
+    requests: int
+
+
+@dataclass
+class KilledCrawl:
+    """Runs the drivers, each of which opens its session while the one before it works."""
+
+    web: DemoWeb
+    folder: Path
+    settings: Settings
+    rounds: int
+    hours: float = 1.0
+    kills: list[Kill] = field(default_factory=list)
+    _started: list[Driver] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._settings_file = self.folder / "settings.pickle"
+        self._settings_file.write_bytes(pickle.dumps(self.settings))
+        self._seen = len(self.web.requests())
+        self._start()
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "killed"
+
+    def die_at(self, fault: str) -> bool:
+        """Let a driver, or one of its workers, die at a fault point; False when it came to the end of its rounds."""
+        mark = self.folder / f"died-{len(self._started)}"
+        driver = self._next(ORBWEAVER_FAULT=fault, ORBWEAVER_FAULT_ONCE=str(mark))
+        code = driver.end()
+        driver.kill_all()
+        if mark.exists():
+            self._note(fault)
+        assert code == 0 or mark.exists(), f"the driver ended with {code} before {fault}: {driver.said()}"
+        return mark.exists()
+
+    def die_when(self, is_so: Callable[[], bool], who: str, where: str) -> bool:
+        """Kill when the time has come; False when the driver came to its end before."""
+        driver = self._next()
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < deadline, f"the driver did not come to {where}"
+            if driver.process.poll() is not None:
+                assert driver.process.returncode == 0, f"the driver ended by itself: {driver.said()}"
+                return False
+            time.sleep(0.02)
+        self._kill(driver, who)
+        self._note(where)
+        return True
+
+    def finish(self) -> None:
+        """Let the last driver come to the end."""
+        driver = self._started[-1]
+        driver.go(self._order())
+        assert driver.end() == 0, driver.said()
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        for driver in self._started:
+            driver.close()
+
+    def is_planned(self, number: int) -> bool:
+        """True while the round is fetched."""
+        newest = Ledger(Store.open(str(self.lake))).newest()
+        return bool(newest) and (newest[-1].round, newest[-1].state) == (number, State.PLANNED)
+
+    def _start(self) -> None:
+        number = len(self._started)
+        self._started.append(Driver(self.lake, self._settings_file, self.folder / f"driver-{number}.log"))
+
+    def _order(self, **environ: str) -> dict[str, object]:
+        return {"round": self.rounds, "hours": self.hours, **environ}
+
+    def _next(self, **environ: str) -> Driver:
+        """Let the waiting driver go, and start the one that waits for its end."""
+        driver = self._started[-1]
+        driver.go(self._order(**environ))
+        self._start()
+        return driver
+
+    def _kill(self, driver: Driver, who: str) -> None:
+        if who == ALL:
+            driver.kill_all()
+        elif who == DRIVER:
+            driver.kill()
+        else:
+            members = processes_of(driver.process.pid, who)
+            if members:
+                os.kill(random.Random(len(self.kills)).choice(members), signal.SIGKILL)
+            driver.end()
+            driver.kill_all()
+
+    def _note(self, where: str) -> None:
+        self.kills.append(Kill(where, len(self.web.requests()) - self._seen))
+
+
+def processes_of(session: int, who: str) -> list[int]:
+    """The JVMs, or the Python workers, of a driver's session."""
+    wanted = b"java" if who == JVM else b"pyspark.daemon"
+    commands = {member: Path(f"/proc/{member}/cmdline") for member in session_members(session)}
+    return [member for member, path in commands.items() if path.exists() and wanted in path.read_bytes()]
