@@ -113,7 +113,7 @@ def manifest_of(segment: SealedSegment, sealed_at: float) -> dict[str, Any]:
 def read_outcomes(store: Store, segment: SealedSegment, columns: Sequence[str] | None = None) -> pa.Table:
     """The outcome rows of a sealed segment, in the order they were added."""
     with store.open_input(segment.outcomes) as file:
-        table = pq.read_table(file, columns=None if columns is None else list(columns))
+        table = pq.ParquetFile(file).read(None if columns is None else list(columns), use_threads=False)
     wanted = arrow_schema(OUTCOMES.columns)
     return table.cast(pa.schema([wanted.field(name) for name in table.column_names]))
 
@@ -121,4 +121,4 @@ def read_outcomes(store: Store, segment: SealedSegment, columns: Sequence[str] |
 def read_host_states(store: Store, segment: SealedSegment) -> list[Row]:
     """The hosts of a sealed segment as it left them, one row a host."""
     with store.open_input(segment.hosts) as file:
-        return pq.read_table(file).to_pylist()
+        return pq.ParquetFile(file).read(use_threads=False).to_pylist()

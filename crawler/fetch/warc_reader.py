@@ -80,11 +80,8 @@ def unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 packed = unpacker.unconsumed_tail
             if packed or unpacker.unused_data:
                 raise Broken("more bytes after the gzip member", wanted)
-        while not unpacker.eof:
-            piece = unpacker.decompress(b"", PIECE_BYTES)
-            if not piece and not unpacker.eof:
-                raise Broken("a gzip member that is cut", wanted)
-            yield piece
+        if not unpacker.eof:  # zlib takes a member's last bytes when it has given out all before them
+            raise Broken("a gzip member that is cut", wanted)
     except zlib.error as error:
         raise Broken(f"not gzip: {error}", wanted) from error
 

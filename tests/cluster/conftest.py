@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.crawls import SMALL, Packed, Place, Rounds, crawl_here
+from tests.cluster.crawls import SMALL, Packed, Place, Rounds, crawl_here, port_for_two_tasks
 from tests.cluster.processes import Cluster
 from tests.web import DemoWeb
 
@@ -26,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def rounds(tmp_path_factory: pytest.TempPathFactory, packed: Packed) -> Iterator[Rounds]:
     folder = tmp_path_factory.mktemp("here")
-    with DemoWeb(scale=SMALL, log=folder / "requests.jsonl") as web:
+    with DemoWeb(scale=SMALL, port=port_for_two_tasks(), log=folder / "requests.jsonl") as web:
         yield crawl_here(folder, web, packed)
 
 

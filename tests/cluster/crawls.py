@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -12,23 +13,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from crawler.page.url import host_key, registered_domain
 from crawler.settings import RoundSettings, SegmentSettings, Settings
 from crawler.settings_text import toml_value
 from crawler.storage import Store
 from crawler.tables.ledger import Ledger, State
+from crawler.transforms.select import group_by_server
 from jobs.package import ENVIRONMENT, package
 from tests.cluster.processes import Cluster, Submitted, plain_environ, wait_until
 from tests.spark.crawled import settings_for
 from tests.spark.driver import ROOT, now_of
 from tests.web import DemoWeb, Request, Scale
 from tests.web.sites import PORTAL
+from tests.web.web import Web
 
 SMALL = Scale(pages=60, hosts=13, words=300, corners=False)
 SEEDS = 6  # so few that the second round, too, finds URLs which nobody knew
 DELAY_S = 0.8  # so long that what goes wrong in a fetch stage has time to
 SLACK_S = 0.15  # between the start of a request and its line in the log, on a machine that has others to serve
 SEGMENT_URLS = 4
-PARTITIONS = 64  # of which two have URLs: the hosts are of two domains, whose hashes depend on the port of the web
+PARTITIONS = 2
 REQUESTS = 6  # that the web sees of a fetch stage before something happens to it
 CONF = {
     "spark.driver.host": "127.0.0.1",
@@ -76,6 +80,20 @@ class Rounds:
 
     def requests_after(self, seen: int) -> list[Request]:
         return self.web.requests()[seen:]
+
+
+def port_for_two_tasks() -> int:
+    """A free port for the web with which a plan has URLs for both fetch partitions: hosts are placed by a hash of their
+    domains' hosts, and of ports."""
+    while True:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        names = list(Web(1, SMALL, port).addresses)
+        domains = [registered_domain(host) for host in names]
+        keys = [host_key(f"{host}:{port}") for host in names]
+        if len({*group_by_server(keys, domains, [[]] * len(keys), PARTITIONS, 50).partitions.tolist()}) == PARTITIONS:
+            return port
 
 
 def crawl_here(folder: Path, web: DemoWeb, packed: Packed) -> Rounds:

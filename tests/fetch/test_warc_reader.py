@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crawler.fetch.verify import check_file
-from crawler.fetch.warc_reader import PIECE_BYTES
+from crawler.fetch.warc_reader import PIECE_BYTES, Broken, read_record, unpacked
 from crawler.storage import Store
 from tests.fetch.warc_rows import PATH, noted_of, write_file
 from tests.fetch.warc_samples import CAPTURE
@@ -52,7 +52,7 @@ RECORD_FAULTS = {
     "two types": (in_record(b"WARC-Date", b"WARC-Type: response\r\nWARC-Date"), "warc-type 2 times", "once"),
     "not a field": (in_record(b"WARC-Date: ", b"WARC Date: "), "'WARC Date: ", "a named field"),
     "no header": (lambda member: gzip.compress(b"x" * 99), "no empty line in the first 99 bytes", "a WARC header"),
-    "endless header": (lambda member: gzip.compress(b"x" * 3_000_000), "no empty line", "a WARC header"),
+    "endless header": (lambda member: gzip.compress(b"x" * 3_000_000), "the first 2097152 bytes", "a WARC header"),
     "a second member": (lambda member: member + member, "more bytes after the gzip member", "one whole gzip member"),
 }
 
@@ -70,6 +70,27 @@ def test_a_record_that_is_wrong_is_found(store: Store, name: str) -> None:
     findings = check_file(store, PATH, noted_of(data), [wrong]).findings
     assert {(one.offset, one.url) for one in findings} == {(start, row["url"])}
     assert any(seen in one.found and wanted in one.expected for one in findings), findings
+
+
+@pytest.mark.parametrize("more", [-PIECE_BYTES, -1, 0, 1, PIECE_BYTES - 1, PIECE_BYTES])
+def test_a_member_is_read_to_its_end_however_its_bytes_come(more: int) -> None:
+    content = bytes(PIECE_BYTES + more)
+    packed = gzip.compress(content)
+    for step in (1, 7, len(packed)):
+        pieces = [packed[at : at + step] for at in range(0, len(packed), step)]
+        assert b"".join(unpacked(pieces)) == content
+        with pytest.raises(Broken, match="cut"):
+            list(unpacked([*pieces[:-1], pieces[-1][:-1]]))
+
+
+def test_a_record_is_the_same_however_its_bytes_come(store: Store) -> None:
+    written = write_file(store, CAPTURE)
+    start, length = written.rows[0]["warc_record_offset"], written.rows[0]["warc_record_length"]
+    stored = gzip.compress(gzip.decompress(written.data[start : start + length]), 0)  # comes out as it goes in
+    whole = read_record([stored])
+    assert whole.payload == whole.fields["warc-payload-digest"]
+    for step in (1, 2, 3, 50):
+        assert read_record(stored[at : at + step] for at in range(0, len(stored), step)) == whole
 
 
 def test_a_response_without_http_head_has_no_payload(store: Store) -> None:

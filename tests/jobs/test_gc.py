@@ -51,6 +51,7 @@ KEPT = [
     f"{SEGMENTS}/1/warc/named.warc.gz",
     *NAMED.values(),
     f"{SEGMENTS}/1/warc/notes.txt",
+    f"{SEGMENTS}/1/hosts/notes.txt",
     f"{SEGMENTS}/1/cc-index.paths.gz",
     "crawl-data/index.warc.gz",
     "tables/captures/part-nobody-names.zstd.parquet",
