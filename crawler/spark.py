@@ -152,7 +152,6 @@ def _judge(line: str, path: str, policy: UrlPolicy, filters: UrlFilters) -> dict
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 _ALWAYS = {
-    "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -69,11 +69,13 @@ def refuse_held(store: Store) -> None:
 
 def start_spark(settings: Settings) -> SparkSession:
     """The session; what an embedded one needs is looked at first."""
-    from crawler.spark import is_submitted, open_session
+    from crawler.spark import is_submitted, open_session, refuse_speculation
 
     if not is_submitted():
         find_java_home()
-    return open_session(settings)
+    spark = open_session(settings)
+    refuse_speculation(spark)
+    return spark
 
 
 def find_java_home() -> None:

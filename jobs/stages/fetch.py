@@ -14,9 +14,10 @@ import numpy as np
 from crawler import schemas
 from crawler.faults import fault
 from crawler.page.url import host_key
-from crawler.records import PartitionTask, SealedSegment
+from crawler.records import PartitionTask
 from crawler.settings import Settings
 from crawler.spark import fetch_partitions
+from crawler.tables.direct import is_done
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.open_round import advance
@@ -27,15 +28,17 @@ Watch = Callable[[Lake, RoundRow], AbstractContextManager[object]]
 
 def fetch_plan(lake: Lake, settings: Settings, rnd: RoundRow, watch: Watch | None = None) -> RoundRow:
     """Fetch what is planned, note the accepted segments in `segments`, and record FETCHED."""
-    tasks = partition_tasks(lake, settings, rnd)
-    with watch(lake, rnd) if watch else nullcontext():
-        segments = fetch_partitions(lake.spark, tasks, settings)
-    fault("fetch.returned")
-    if segments:
-        rows = [{**asdict(segment), "round": rnd.round} for segment in segments]
-        lake.note(schemas.SEGMENTS, rows, lake.write("segments", rnd.round))
+    noted = lake.write("segments", rnd.round)
+    if not is_done(lake.store, schemas.SEGMENTS, noted):
+        tasks = partition_tasks(lake, settings, rnd)
+        with watch(lake, rnd) if watch else nullcontext():
+            segments = fetch_partitions(lake.spark, tasks, settings)
+        fault("fetch.returned")
+        if segments:
+            rows = [{**asdict(segment), "round": rnd.round} for segment in segments]
+            lake.note(schemas.SEGMENTS, rows, noted)
     versions = {**rnd.versions, schemas.SEGMENTS.name: lake.tables.version(schemas.SEGMENTS)}
-    counts = {**rnd.counts, **count_segments(segments)}
+    counts = {**rnd.counts, **count_segments(lake, rnd.round, versions)}
     return advance(lake, replace(rnd, state=State.FETCHED, versions=versions, counts=counts))
 
 
@@ -72,10 +75,12 @@ def scope_keys(lake: Lake, settings: Settings, versions: dict[str, int]) -> byte
     return np.sort(np.array([host_key(opened) for opened in names], "<i8")).tobytes()
 
 
-def count_segments(segments: list[SealedSegment]) -> dict[str, int]:
+def count_segments(lake: Lake, number: int, versions: dict[str, int]) -> dict[str, int]:
+    """What the accepted segments of a round hold."""
+    of_round = lake.rows(schemas.SEGMENTS, versions, ["rows", "warc_bytes"], lambda values: values["round"] == number)
     return {
-        "segments": len(segments),
-        "outcomes": sum(segment.rows for segment in segments),
-        "warc_files": sum(len(segment.warcs) for segment in segments),
-        "warc_bytes": sum(sum(segment.warc_bytes.values()) for segment in segments),
+        "segments": len(of_round),
+        "outcomes": sum(row["rows"] for row in of_round),
+        "warc_files": sum(len(row["warc_bytes"]) for row in of_round),
+        "warc_bytes": sum(sum(row["warc_bytes"].values()) for row in of_round),
     }

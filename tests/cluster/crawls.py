@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -58,8 +57,7 @@ class Packed:
     @classmethod
     def make(cls, folder: Path) -> Packed:
         package(folder / "dist")
-        with tarfile.open(folder / "dist" / ENVIRONMENT) as archive:
-            archive.extractall(folder / "env", filter="data")
+        shutil.unpack_archive(folder / "dist" / ENVIRONMENT, folder / "env")
         return cls(folder / "dist", folder / "env")
 
     @property
