@@ -44,7 +44,8 @@ def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
     if rows:
         lake.lock.check()
         signed = replace(rows[-1], versions=lake.versions(), token=lake.lock.token, recorded=time.time())
-        lake.ledger.record(signed, Write("maintain/rounds", lake.lock.token, note=f"token {lake.lock.token}"))
+        once = _write_of(lake, "maintain/rounds", lake.tables.version(schemas.ROUNDS))
+        lake.ledger.record(signed, once)
     forget_tokens(lake)
     return done
 
@@ -55,13 +56,18 @@ def _maintain_table(lake: Lake, table: schemas.Table, max_files: int) -> Maintai
     crowded = crowded_files(lake.tables, table, version, max_files)
     if crowded:
         lake.lock.check()
-        compact(lake.tables, table, crowded, lake.write(f"maintain/{table.name}", lake.lock.token))
+        compact(lake.tables, table, crowded, _write_of(lake, f"orbweaver/maintain/{table.name}", version))
     fault("maintain.table")
     lake.tables.vacuum(table)
     fault("maintain.vacuumed")
     after = len(lake.tables.files(table, lake.tables.version(table)))
     partitions = len({tuple(file.partition.items()) for file in crowded})
     return Maintained(table.name, before, after, partitions)
+
+
+def _write_of(lake: Lake, application: str, version: int) -> Write:
+    """The identity of a rewrite: which version of the table it starts from."""
+    return Write(application, version, note=f"token {lake.lock.token}")
 
 
 def forget_tokens(lake: Lake) -> None:

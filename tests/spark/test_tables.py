@@ -140,6 +140,16 @@ def test_compaction_changes_no_answer(spark: SparkSession, lake: Lake) -> None:
     assert committed.versions == lake.versions()
 
 
+def test_maintenance_works_again_under_the_same_lock(spark: SparkSession, lake: Lake) -> None:
+    """A second one of the same driver once had the first one's identity, and was taken for its replay."""
+    for first in (100, 110):
+        for number in range(first, first + 3):
+            batch = keys(spark, number * 10_000, number * 10_000 + 50, number)
+            lake.append(schemas.URL_CHECKSUMS, batch, lake.write("t/again", number))
+        done = {row.table: row for row in maintain(lake, max_files=1)}
+        assert done["url_checksums"].files_after <= BUCKETS < done["url_checksums"].files_before
+
+
 def test_versions_that_are_gone_are_named(lake: Lake) -> None:
     with pytest.raises(TableError, match="table hosts: version 999"):
         lake.tables.require_versions({"hosts": 999}, [schemas.HOSTS])
