@@ -65,7 +65,6 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.master": settings.spark.master or f"local[{cores}]",
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions or cores),
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
     }
     return conf
 

@@ -23,9 +23,7 @@ def crawl_round(lake: Lake, settings: Settings, now: float | None = None, watch:
     Every stage reads pinned versions, writes once, and records the state it reached, so it may be killed anywhere.
     `now`: scheduling time of a new round, epoch seconds; an open round keeps its own.
     """
-    rnd = open_round(
-        lake, settings, now
-    )  # pins the clock, the inbox and every table's version: a rerun sees the same world
+    rnd = open_round(lake, settings, now)  # pins clock, inbox and table versions: a rerun sees the same world
 
     if rnd.state is State.OPENED:
         versions = admit_inbox(lake, settings, rnd)  # seeds -> url_checksums, frontier

@@ -38,23 +38,15 @@ def require_contact(settings: Settings) -> None:
 
 @contextmanager
 def drive(store: Store, settings: Settings) -> Iterator[Lake]:
-    """Hold the lake with a Spark session for the block; a session that was there before is left running."""
+    """Hold the lake with a Spark session for the block."""
     refuse_held(store)
     refused = refuse_faults(settings.fetch.allow_addresses, only_allowed=settings.fetch.only_allowed)
     if refused:
         raise Stop(BAD_USE, refused)
-    from pyspark.sql import SparkSession
-
     from crawler.tables.lake import hold_lake
 
-    was_running = SparkSession.getActiveSession() is not None
-    spark = start_spark(settings)
-    try:
-        with hold_lake(spark, store, settings.lake.buckets) as lake:
-            yield lake
-    finally:
-        if not was_running:
-            spark.stop()
+    with spark_session(settings) as spark, hold_lake(spark, store, settings.lake.buckets) as lake:
+        yield lake
 
 
 def refuse_held(store: Store) -> None:
@@ -67,15 +59,23 @@ def refuse_held(store: Store) -> None:
         )
 
 
-def start_spark(settings: Settings) -> SparkSession:
-    """The session; what an embedded one needs is looked at first."""
+@contextmanager
+def spark_session(settings: Settings) -> Iterator[SparkSession]:
+    """A session for the block, in which no task runs twice on purpose; one that was there before is left running."""
+    from pyspark.sql import SparkSession
+
     from crawler.spark import is_submitted, open_session, refuse_speculation
 
     if not is_submitted():
         find_java_home()
+    was_running = SparkSession.getActiveSession() is not None
     spark = open_session(settings)
-    refuse_speculation(spark)
-    return spark
+    try:
+        refuse_speculation(spark)
+        yield spark
+    finally:
+        if not was_running:
+            spark.stop()
 
 
 def find_java_home() -> None:

@@ -5,7 +5,6 @@ Old data files of the tables are VACUUM's business (`orbweaver maintain`), and n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from crawler.storage import Store
 from crawler.tables.lock import hold_lock
 from crawler.tables.reader import Reader, pc
 from jobs.exits import BAD_USE, Stop
-from jobs.options import UNITS
+from jobs.options import UNITS, seconds_of
 from jobs.words import count_of, instant, size
 
 DAY_S = 86_400.0
@@ -25,7 +24,6 @@ LEAST_OPEN_AGE_S = 3_600.0
 CHECK_EVERY = 100  # files removed between two looks at the lock
 ARCHIVE, PARQUETS = "crawl-data", ("outcomes", "discoveries", "hosts")
 NAMES_FILES = ("outcomes", "discoveries", "hosts", "warcs")  # columns of `segments`
-_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,10 @@ def age_of(text: str) -> float:
     >>> age_of("7d"), age_of("90m")
     (604800.0, 5400.0)
     """
-    given = _AGE.fullmatch(text)
-    if not given:
+    age = seconds_of(text)
+    if age is None:
         raise Stop(BAD_USE, f"--older-than {text}: should be a number with a unit ({', '.join(UNITS)}), such as 7d")
-    return float(given[1]) * UNITS[given[2]]
+    return age
 
 
 def find_rubbish(store: Store, older_than_s: float, now: float) -> list[Rubbish]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LAKE = "./lake"
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-OFFSET = re.compile(r"\+(\d+(?:\.\d+)?)([smhdw])")
+DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 LakeUri = Annotated[
     str,
@@ -70,15 +70,25 @@ def time_of(text: str | None, now: float) -> float | None:
     """
     if text is None:
         return None
-    offset = OFFSET.fullmatch(text)
-    if offset:
-        return now + float(offset[1]) * UNITS[offset[2]]
+    later = seconds_of(text.removeprefix("+")) if text.startswith("+") else None
+    if later is not None:
+        return now + later
     try:
         stated = datetime.fromisoformat(text)
     except ValueError as error:
         allowed = "ISO 8601 such as 2026-11-21T06:00 or 2026-11-21T06:00+01:00, or an offset such as +15d"
         raise Stop(BAD_USE, f"--at {text}: should be {allowed} (units: {', '.join(UNITS)})") from error
     return (stated if stated.tzinfo else stated.replace(tzinfo=UTC)).timestamp()
+
+
+def seconds_of(text: str) -> float | None:
+    """Seconds of a number with its unit; None for anything else.
+
+    >>> seconds_of("7d"), seconds_of("90m"), seconds_of("7")
+    (604800.0, 5400.0, None)
+    """
+    given = DURATION.fullmatch(text)
+    return float(given[1]) * UNITS[given[2]] if given else None
 
 
 def examples(*lines: str) -> str:

@@ -3,8 +3,7 @@ it reads what is committed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,12 +12,10 @@ import pyarrow as pa
 from crawler import schemas
 from crawler.columns import Column, arrow_schema, ddl
 from crawler.fetch.verify import ROW_COLUMNS, FileCheck, Finding, Noted, check_file
-from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.data_files import ReadFile, read_files
 from crawler.tables.direct import data_files, read_rows
 from crawler.tables.reader import Reader
-from jobs.driver import start_spark
 from jobs.exits import NOT_FOUND, Stop
 from jobs.words import count_of, size
 
@@ -39,20 +36,6 @@ CHECKED = (
     Column("bytes", "bigint", "Bytes that were read."),
     Column("findings", FINDINGS, "What is not as it should be."),
 )
-
-
-@contextmanager
-def spark_session(settings: Settings) -> Iterator[SparkSession]:
-    """A session for the block; one that was there before is left running."""
-    from pyspark.sql import SparkSession
-
-    was_running = SparkSession.getActiveSession() is not None
-    spark = start_spark(settings)
-    try:
-        yield spark
-    finally:
-        if not was_running:
-            spark.stop()
 
 
 class Verified(NamedTuple):

@@ -127,7 +127,7 @@ def lease_folder(round_number: int, partition: int) -> str:
 
 
 def _take_number(store: Store, folder: str, clock: Clock) -> Lease:
-    mine = json.dumps(asdict(LeaseHolder.here()) | {"taken": clock()}).encode()
+    mine = json.dumps(asdict(LeaseHolder.here())).encode()
     number = max(_numbers(store.list(folder)), default=0) + 1
     # A store may answer that the file is there to the very writer whose first answer was lost.
     while not store.put_new(_path(folder, number), mine) and store.read(_path(folder, number)) != mine:
@@ -138,12 +138,7 @@ def _take_number(store: Store, folder: str, clock: Clock) -> Lease:
 def _are_surely_over(store: Store, folder: str, number: int) -> bool:
     names = set(store.list(folder))
     earlier = [n for n in _numbers(names) if n < number and f"{folder}/{n:06}.released" not in names]
-    return all(_holder(store.read(_path(folder, n))).is_surely_over() for n in earlier)
-
-
-def _holder(data: bytes) -> LeaseHolder:
-    said = json.loads(data)
-    return LeaseHolder(said["host"], said["pid"], said["process_started"])
+    return all(LeaseHolder(**json.loads(store.read(_path(folder, n)))).is_surely_over() for n in earlier)
 
 
 def _that_count(store: Store, task: PartitionTask, folder: str, number: int) -> list[SealedSegment]:

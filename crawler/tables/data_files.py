@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from crawler.schemas import Column, Table, arrow_schema, ddl
 from crawler.storage import Store
 from crawler.tables.growing_file import GrowingFile, Values
+from crawler.tables.scan import filled
 
 TASK_BYTES = 64 * 1024 * 1024
 WRITTEN = "path string, size bigint, partition string, stats string, written_ms bigint"
@@ -71,13 +71,7 @@ def _read_file(store: Store, file: ReadFile, schema: pa.Schema) -> Iterator[pa.R
     parquet = pq.ParquetFile(store.open_input(file.path))
     stored = [name for name in schema.names if name in parquet.schema_arrow.names]
     for batch in parquet.iter_batches(columns=stored):
-        yield pa.RecordBatch.from_arrays([_column(batch, file, each) for each in schema], schema=schema)
-
-
-def _column(batch: pa.RecordBatch, file: ReadFile, wanted: Any) -> Any:
-    if wanted.name in batch.schema.names:
-        return batch.column(wanted.name).cast(wanted.type)
-    return pa.repeat(pa.scalar(file.values.get(wanted.name), wanted.type), batch.num_rows)
+        yield pa.RecordBatch.from_arrays(filled(batch, batch.num_rows, schema, file.values), schema=schema)
 
 
 @dataclass(frozen=True)

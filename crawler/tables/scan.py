@@ -101,11 +101,15 @@ def _group(file: pq.ParquetFile, number: int, fact: Fact, schema: pa.Schema) -> 
     """A row group with these columns: of the file, of its partition, or null."""
     stored = [name for name in schema.names if name in file.schema_arrow.names]
     rows: Rows = file.read_row_group(number, columns=stored, use_threads=False)
-    length = file.metadata.row_group(number).num_rows
-    columns = [
-        rows[field.name].cast(field.type)
-        if field.name in stored
-        else pa.repeat(pa.scalar(fact.get(f"partition.{field.name}"), field.type), length)
+    values = {name: fact.get(f"partition.{name}") for name in schema.names}
+    return pa.table(filled(rows, file.metadata.row_group(number).num_rows, schema, values), schema=schema)
+
+
+def filled(rows: Any, length: int, schema: pa.Schema, values: Mapping[str, Any]) -> list[Any]:
+    """The columns of a schema: those of a batch or table of so many rows, the others with one value each, or null."""
+    return [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.schema.names
+        else pa.repeat(pa.scalar(values.get(field.name), field.type), length)
         for field in schema
     ]
-    return pa.table(columns, schema=schema)

@@ -52,8 +52,9 @@ def verify(
 
     Needs no lock: it may run beside a round. Ends with code 1 when anything is found.
     """
+    from jobs.driver import spark_session
     from jobs.verify import as_json as facts_of
-    from jobs.verify import as_text, spark_session
+    from jobs.verify import as_text
     from jobs.verify import verify as check
 
     settings, store, share = settings_of(config, sets), store_of(lake), share_of(sample)

@@ -123,10 +123,12 @@ def maintain(
     lake: LakeUri = DEFAULT_LAKE, config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False
 ) -> None:
     """Compact the tables under the lock; every answer stays the same."""
+    from crawler.tables.manifest import read_manifest
     from jobs.driver import drive
     from jobs.maintain_tables import maintain as compact
 
     settings, store = settings_of(config, sets), store_of(lake)
+    read_manifest(store)  # a driver would make a lake where there is none
     with drive(store, settings) as held:
         done = compact(held)
     if as_json:

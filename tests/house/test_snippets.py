@@ -48,7 +48,7 @@ def run(command: list[str], place: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "code", [pytest.param(code, marks=[pytest.mark.jvm] if "open_session" in code else []) for code in SNIPPETS]
+    "code", [pytest.param(code, marks=[pytest.mark.jvm] if "open_views" in code else []) for code in SNIPPETS]
 )
 def test_a_snippet_of_the_readme_runs_on_a_lake(code: str, place: Path) -> None:
     assert run([sys.executable, "-c", code], place).strip()

@@ -12,43 +12,50 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from crawler.faults import POINTS
-from crawler.settings import SegmentSettings, Settings, SparkSettings
 from crawler.storage import Store
 from crawler.tables.lake import hold_lake
 from crawler.tables.ledger import Ledger
-from tests.spark.chain import ALL, DRIVER, JVM, WORKER, KilledCrawl
+from tests.spark.chain import (
+    ALL,
+    DELAY_S,
+    DRIVER,
+    JVM,
+    PARTITIONS,
+    SEGMENT_URLS,
+    SLACK_S,
+    SMALL,
+    WORKER,
+    KilledCrawl,
+    chain_settings,
+    seeded_lake,
+)
 from tests.spark.contents import contents, different
-from tests.spark.crawled import settings_for
 from tests.spark.driver import BUCKETS, run_to
 from tests.spark.invariants import Committed
-from tests.web import DemoWeb, Scale, witness
-from tests.web.sites import PORTAL
+from tests.web import DemoWeb, witness
 
 pytestmark = [pytest.mark.soak, pytest.mark.jvm]
 
 KILLS = int(os.environ.get("ORBWEAVER_SOAK_KILLS", "200"))
 SEED = int(os.environ.get("ORBWEAVER_SOAK_SEED", "1"))
-SMALL = Scale(pages=60, hosts=13, words=300, corners=False)
-SEEDS = 6
-DELAY_S = 0.4
-SLACK_S = 0.15
 HOURS = 15 * 24.0  # between rounds: all that was fetched is due again
-SEGMENT_URLS, PARTITIONS = 4, 2
 LATEST_S = 25.0  # a random kill comes this long after a driver was let go, at the latest
-IN_ROUND = [point for point in POINTS if not point.startswith("maintain.")]
+FIRST = ("files.seeds", "commit.seeds")  # come to only while there is an inbox
+NEVER = {"files.segments", "files.rounds", "maintain.table", "maintain.vacuumed"}  # maintenance comes to these
+IN_EVERY_ROUND = [point for point in POINTS if point not in {*FIRST, *NEVER}]
+OFTEN = ("fetch.body", "warc.record", "segment.")  # a task comes to these several times
 
 
 def test_a_crawl_survives_every_kill(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with DemoWeb(scale=SMALL, log=tmp_path / "requests.jsonl") as web:
-        settings = settings_of(web)
-        seed_lake(tmp_path / "killed", web)
+        settings = chain_settings(web)
+        seeded_lake(tmp_path / "killed", web)
         crawl = KilledCrawl(web, tmp_path, settings, rounds=10_000, hours=HOURS)
         try:
             kill_many(crawl, random.Random(SEED))
@@ -65,32 +72,22 @@ def test_a_crawl_survives_every_kill(spark: SparkSession, tmp_path: Path, capsys
             )
         assert len(crawl.kills) == KILLS
         assert refetched <= KILLS * PARTITIONS * (SEGMENT_URLS + SMALL.hosts)
-        undisturbed = seed_lake(tmp_path / "undisturbed", web)
+        undisturbed = seeded_lake(tmp_path / "undisturbed", web)
         with hold_lake(spark, undisturbed, BUCKETS) as lake:
             run_to(lake, settings, crawl.rounds, HOURS)
         assert different(contents(undisturbed), contents(Store.open(str(crawl.lake)))) == {}
 
 
-def settings_of(web: DemoWeb) -> Settings:
-    base = settings_for(web, delay_s=DELAY_S, max_crawl_delay_s=1.0)
-    spark = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2)
-    return replace(base, segment=SegmentSettings(max_urls=SEGMENT_URLS), spark=spark)
-
-
-def seed_lake(folder: Path, web: DemoWeb) -> Store:
-    store = Store.open(str(folder))
-    homes = [web.url(host) for host in web.web.addresses if host != PORTAL]
-    store.put_new("inbox/seeds.urls", "\n".join(homes[:SEEDS]).encode())
-    return store
-
-
 def kill_many(crawl: KilledCrawl, chance: random.Random) -> None:
-    """Every point once in a random order, and between them kills of anybody at any moment."""
+    """Every point once in a random order, again and again, and between them kills of anybody at any moment."""
+    for point in FIRST:
+        crawl.die_at(point)
     points: list[str] = []
     while len(crawl.kills) < KILLS:
         if chance.random() < 0.5:
-            points = points or chance.sample(IN_ROUND, len(IN_ROUND))
-            crawl.die_at(f"{points.pop()}:{chance.choice((1, 1, 2, 3))}")
+            points = points or chance.sample(IN_EVERY_ROUND, len(IN_EVERY_ROUND))
+            point = points.pop()
+            crawl.die_at(f"{point}:{chance.choice((1, 2, 3))}" if point.startswith(OFTEN) else point)
         else:
             who = chance.choice((DRIVER, JVM, WORKER, ALL))
             crawl.die_when(after(chance.uniform(0.0, LATEST_S)), who, f"{who} at a random moment")

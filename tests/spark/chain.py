@@ -8,15 +8,22 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crawler.settings import Settings
+from crawler.settings import SegmentSettings, Settings, SparkSettings
 from crawler.storage import Store
 from crawler.tables.ledger import Ledger, State
+from tests.spark.crawled import settings_for
 from tests.spark.driver import Driver, session_members
-from tests.web import DemoWeb
+from tests.web import DemoWeb, Scale
+from tests.web.sites import PORTAL
 
+SMALL = Scale(pages=60, hosts=13, words=300, corners=False)
+SEEDS = 6  # so few that the second round, too, finds URLs which nobody knew
+DELAY_S = 0.4
+SLACK_S = 0.15  # between the start of a request and its line in the log, on a machine that has others to serve
+SEGMENT_URLS, PARTITIONS = 4, 2
 PATIENCE_S = 120.0
 DRIVER, JVM, WORKER, ALL = "driver", "executor", "worker", "all"
 """Who is killed. In one JVM the executor is the driver's as well."""
@@ -121,6 +128,21 @@ class KilledCrawl:
 
     def _note(self, where: str) -> None:
         self.kills.append(Kill(where, len(self.web.requests()) - self._seen))
+
+
+def chain_settings(web: DemoWeb) -> Settings:
+    """Of all drivers of a chain, and of the crawl it is held against."""
+    base = settings_for(web, delay_s=DELAY_S, max_crawl_delay_s=1.0)
+    spark = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2)
+    return replace(base, segment=SegmentSettings(max_urls=SEGMENT_URLS), spark=spark)
+
+
+def seeded_lake(folder: Path, web: DemoWeb) -> Store:
+    """A lake with a few seeds in its inbox."""
+    store = Store.open(str(folder))
+    homes = [web.url(host) for host in web.web.addresses if host != PORTAL]
+    store.put_new("inbox/seeds.urls", "\n".join(homes[:SEEDS]).encode())
+    return store
 
 
 def processes_of(session: int, who: str) -> list[int]:

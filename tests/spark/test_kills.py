@@ -4,33 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from crawler.settings import SegmentSettings, Settings, SparkSettings
 from crawler.storage import Store
 from crawler.tables.lake import hold_lake
 from crawler.tables.ledger import Ledger, State
-from tests.spark.chain import ALL, DRIVER, Kill, KilledCrawl
+from tests.spark.chain import (
+    ALL,
+    DELAY_S,
+    DRIVER,
+    PARTITIONS,
+    SEGMENT_URLS,
+    SLACK_S,
+    SMALL,
+    Kill,
+    KilledCrawl,
+    chain_settings,
+    seeded_lake,
+)
 from tests.spark.contents import contents, different
-from tests.spark.crawled import settings_for
 from tests.spark.driver import BUCKETS, run_to
 from tests.spark.invariants import Committed
-from tests.web import DemoWeb, Request, Scale, witness
-from tests.web.sites import PORTAL
+from tests.web import DemoWeb, Request, witness
 
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
-SMALL = Scale(pages=60, hosts=13, words=300, corners=False)
-SEEDS = 6  # so few that the second round, too, finds URLs which nobody knew
-DELAY_S = 0.4
-SLACK_S = 0.15  # between the start of a request and its line in the log, on a machine that has others to serve
-SEGMENT_URLS = 4
-PARTITIONS = 2
 PLANNING = ("commit.rounds", "commit.seeds", "commit.url_checksums", "commit.frontier", "files.plans", "commit.plans")
 FETCHING = {
     1: ("fetch.begin", "fetch.body:3", "warc.record:7", "segment.unflushed"),
@@ -61,8 +63,8 @@ class Chain:
 def chain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     folder = tmp_path_factory.mktemp("killed")
     with DemoWeb(scale=SMALL, log=folder / "requests.jsonl") as web:
-        settings = _settings(web)
-        killed, undisturbed = (_lake(folder / name, web) for name in ("killed", "undisturbed"))
+        settings = chain_settings(web)
+        killed, undisturbed = (seeded_lake(folder / name, web) for name in ("killed", "undisturbed"))
         with hold_lake(spark, undisturbed, BUCKETS) as lake:
             run_to(lake, settings, 2)
         before = web.requests()
@@ -97,19 +99,6 @@ def die_fetching(crawl: KilledCrawl, where: str, number: int, who: str) -> None:
         return bool(asked) and len(crawl.web.requests()) >= asked[0] + REQUESTS
 
     crawl.die_when(has_asked, who, where)
-
-
-def _settings(web: DemoWeb) -> Settings:
-    base = settings_for(web, delay_s=DELAY_S, max_crawl_delay_s=1.0)
-    spark = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2)
-    return replace(base, segment=SegmentSettings(max_urls=SEGMENT_URLS), spark=spark)
-
-
-def _lake(folder: Path, web: DemoWeb) -> Store:
-    store = Store.open(str(folder))
-    homes = [web.url(host) for host in web.web.addresses if host != PORTAL]
-    store.put_new("inbox/seeds.urls", "\n".join(homes[:SEEDS]).encode())
-    return store
 
 
 def test_every_kill_hit_its_place(chain: Chain) -> None:
