@@ -22,9 +22,10 @@ help: ## Show this list
 	@echo "  Variables of crawl: SEEDS=file ROUNDS=$(ROUNDS) LAKE=path ARGS='--set section.key=value'"
 
 .PHONY: setup
-setup: $(VENV)/.installed ## Virtual environment, locked dependencies, Java, the Delta jars; offline when done once
+setup: $(VENV)/.installed ## Virtual environment, locked dependencies, Java, the Delta jars, Java's class archive; offline when done once
 	@$(PY) -m jobs.java
 	@$(PY) -m jobs.jars
+	@$(PY) -m jobs.class_archive
 
 .PHONY: crawl
 crawl: setup ## Crawl SEEDS in ROUNDS rounds into LAKE; without SEEDS the demo web

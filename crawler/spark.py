@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from crawler import schemas
+from crawler.class_archive import using_archive
 from crawler.jars import jar_paths
 from crawler.java import find_java
 from crawler.page.filters import UrlFilters
@@ -34,20 +35,24 @@ class UnsafeSession(Exception):
     """The Spark session would ask servers twice."""
 
 
-def open_session(settings: Settings, name: str = "orbweaver", *, with_delta: bool = False) -> SparkSession:
+def open_session(
+    settings: Settings, name: str = "orbweaver", *, with_delta: bool = False, java_options: str = ""
+) -> SparkSession:
     """The running session, or an embedded one; under spark-submit its master, memory and jars stand.
 
     A round needs none of Delta's own Spark code, which every query would pass through; people's SQL does.
+    `java_options` are for an embedded Java.
     """
     builder = SparkSession.builder.appName(name)
-    for key, value in (session_conf(settings) | (_delta_conf() if with_delta else {})).items():
+    conf = session_conf(settings, java_options) | (_delta_conf() if with_delta else {})
+    for key, value in conf.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
-def session_conf(settings: Settings) -> dict[str, str]:
+def session_conf(settings: Settings, java_options: str = "") -> dict[str, str]:
     """Spark's configuration: what every crawl needs, and where no cluster is given, what an embedded one needs."""
     conf = dict(_ALWAYS)
     if is_submitted():
@@ -56,12 +61,13 @@ def session_conf(settings: Settings) -> dict[str, str]:
     java = find_java(os.environ)
     if java is not None:
         os.environ["JAVA_HOME"] = str(java.home)
+        java_options = f"{using_archive(java)} {java_options}"
     from crawler.settings_files import conf_folder  # late: executors need no validation library
 
     cores, logging = os.cpu_count() or 1, conf_folder() / "log4j2.properties"
     conf |= dict(_EMBEDDED)
     conf |= {
-        "spark.driver.extraJavaOptions": f"{_QUICK_START} -Dlog4j2.configurationFile=file:{logging}",
+        "spark.driver.extraJavaOptions": f"{_QUICK_START} -Dlog4j2.configurationFile=file:{logging} {java_options}",
         "spark.master": settings.spark.master or f"local[{cores}]",
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions or cores),

@@ -20,9 +20,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-from datasketch import MinHash
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
@@ -55,7 +55,7 @@ class Fingerprinter:
     ) -> None:
         if permutations % bands:
             raise ValueError(f"near_duplicates.bands: {bands} does not divide {permutations} permutations")
-        self._a, self._b = (p.reshape(-1, 1) for p in MinHash(permutations, seed=seed, scheme="affine32").permutations)
+        self._permutations, self._seed = permutations, seed
         self._bands, self._row_bytes = bands, permutations // bands * 4
         self._shingle_words, self._min_words = shingle_words, max(min_words, 1)
         powers = [pow(_MIX, power, 1 << 64) for power in range(shingle_words)]
@@ -85,12 +85,21 @@ class Fingerprinter:
     def minima(self, shingles: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """datasketch's hash values of a set of 32-bit hashes: the minimum of each permutation."""
         mixed = _fmix32(shingles)
-        minima = np.full(len(self._a), 0xFFFFFFFF, np.uint32)
+        factors, terms = self._affine
+        minima = np.full(len(factors), 0xFFFFFFFF, np.uint32)
         for at in range(0, len(mixed), _BLOCK_SHINGLES):
-            permuted = self._a * mixed[at : at + _BLOCK_SHINGLES]
-            permuted += self._b
+            permuted = factors * mixed[at : at + _BLOCK_SHINGLES]
+            permuted += terms
             np.minimum(minima, permuted.min(axis=1), out=minima)
         return minima
+
+    @cached_property
+    def _affine(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Factor and term of each permutation, in columns."""
+        from datasketch import MinHash  # late: it brings all of SciPy, and the first request need not wait for that
+
+        factors, terms = MinHash(self._permutations, seed=self._seed, scheme="affine32").permutations
+        return factors.reshape(-1, 1), terms.reshape(-1, 1)
 
     def _band_keys(self, minima: NDArray[np.uint32]) -> list[int]:
         rows, size = minima.astype("<u4").tobytes(), self._row_bytes

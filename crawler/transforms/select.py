@@ -21,6 +21,7 @@ from crawler.settings import Settings
 
 VISIT_NAMES = [*(column.name for column in VISIT_COLUMNS), "slot"]
 HOST_NAMES = [column.name for column in HOST_COLUMNS]
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 BEST_FIRST = ("tier", "due_at", "url_key")
 
 
@@ -127,7 +128,8 @@ def group_by_server(
     keys = np.asarray(host_keys, np.int64)
     first_key = np.full(group.max(initial=-1) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first_key, group, keys)
-    hashed = (first_key[group].view(np.uint64) >> np.uint64(40)).astype(np.int64)
+    spread = first_key[group].view(np.uint64) * _MIX  # the least key of several is a small one: hash it once more
+    hashed = (spread >> np.uint64(40)).astype(np.int64)
     factors = [partitions if platforms.intersection(known) else 1 for known in addresses]
     return Grouping(keys, (hashed * partitions >> 24).astype(np.int32), np.asarray(factors, np.int32))
 

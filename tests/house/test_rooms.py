@@ -11,6 +11,7 @@ from tests.house.sources import ROOT, imports, modules
 
 MAY_IMPORT = {
     "crawler": (),
+    "crawler.class_archive": ("crawler.jars", "crawler.java"),
     "crawler.columns": (),
     "crawler.file_schemas": ("crawler.columns",),
     "crawler.faults": (),
@@ -44,7 +45,8 @@ MAY_IMPORT = {
     ),
     "crawler.spark": (
         *("crawler.fetch", "crawler.page", "crawler.records", "crawler.schemas"),
-        *("crawler.jars", "crawler.java", "crawler.settings", "crawler.settings_files", "crawler.storage"),
+        *("crawler.class_archive", "crawler.jars", "crawler.java"),
+        *("crawler.settings", "crawler.settings_files", "crawler.storage"),
     ),
 }
 """Each room or module below `crawler`, and which others it may import; itself always. `jobs` may import all."""

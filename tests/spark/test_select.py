@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -121,6 +123,17 @@ def test_a_platform_is_spread_and_pays_with_wider_gaps() -> None:
     grouping = select.group_by_server(keys, [f"d{k}" for k in keys], [["1"]] * count, partitions=4, max_hosts=50)
     assert set(grouping.partitions) == {0, 1, 2, 3}
     assert set(grouping.gap_factors) == {4}
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 5, 50])
+def test_partitions_are_filled_alike_however_many_hosts_a_domain_has(hosts: int) -> None:
+    chance, domains = random.Random(hosts), 64 * 40
+    keys = [chance.randrange(-(2**63), 2**63) for _ in range(domains * hosts)]
+    names = [f"d{at // hosts}.test" for at in range(domains * hosts)]
+    grouping = select.group_by_server(keys, names, [()] * len(keys), partitions=64, max_hosts=100)
+    filled = np.bincount(grouping.partitions, minlength=64) / hosts
+    assert filled.min() >= 15  # 40 each on average, so a standard deviation of 6.3
+    assert filled.max() <= 70
 
 
 def test_host_key_is_the_one_of_the_page_room(spark: SparkSession) -> None:
