@@ -108,6 +108,11 @@ def refuse_speculation(spark: SparkSession) -> None:
         )
 
 
+def is_lost_result(error: Exception) -> bool:
+    """True when an executor is gone and what it had computed with it: the round's inputs are whole, so ask again."""
+    return "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in str(error)
+
+
 def _fetch_one(task: PartitionTask, settings: Settings) -> list[SealedSegment]:
     from crawler.fetch.partition import fetch_partition  # only executors need the fetch room
 

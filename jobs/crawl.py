@@ -17,14 +17,26 @@ if TYPE_CHECKING:
     from jobs.progress import Progress
 
 HOUR_S = 3_600
+TRIES = 4  # as many as Spark gives a task
 
 
 def run_round(lake: Lake, settings: Settings, at: float | None, progress: Progress) -> RoundRow:
-    """One round with its progress shown; the committed round comes back. `at`: scheduling time, epoch seconds."""
+    """One round with its progress shown; the committed round comes back. `at`: scheduling time, epoch seconds.
+
+    A round that loses intermediate results with an executor goes on from its last recorded state, as after a crash.
+    """
+    from crawler.spark import is_lost_result
     from jobs.crawl_round import crawl_round
 
     progress.begin()
-    rnd = crawl_round(lake, settings, at, watch=progress.watch)
+    for tries_left in reversed(range(TRIES)):
+        try:
+            rnd = crawl_round(lake, settings, at, watch=progress.watch)
+            break
+        except Exception as error:
+            if not tries_left or not is_lost_result(error):
+                raise
+            progress.lost_results()
     progress.end(rnd)
     return rnd
 

@@ -135,6 +135,10 @@ class Progress:
         new = f"{number(counts.get('new_urls', 0))} new URLs" if counts.get("planned") else "nothing was due"
         self._say(rnd.round, "reconcile and commit", new)
 
+    def lost_results(self) -> None:
+        """A stage begins again."""
+        print("an executor was lost with its results: the stage begins again", file=self.stream, flush=True)
+
     def _say(self, round_number: int, stage: str, what: str) -> None:
         now = self.clock()
         print(f"round {round_number} {stage}: {what}, {now - self._mark:.1f} s", file=self.stream, flush=True)
