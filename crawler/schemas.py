@@ -93,6 +93,7 @@ PLANS = Table(
     "log",
     "A URL planned in a round, or a count of what was left out and why.",
     (
+        Column("round", "int", "Round."),
         *VISIT_COLUMNS,
         Column("slot", "int", "Slot of the calendar it was taken from."),
         Column("kind", "string", "`url`: planned; `left_out`: not planned, counted by host and reason."),
@@ -102,11 +103,10 @@ PLANS = Table(
         Column("gap_factor", "int", "The partition keeps this many times the gap to the host's addresses."),
         Column("host_state", "struct<" + ",".join(f"{c.name}:{c.type}" for c in HOST_COLUMNS) + ">",
                "What is known of the host, on the row at position 0 only."),
-        Column("partition", "int", "Fetch partition; all hosts of a server are in one."),
-        Column("round", "int", "Round."),
+        Column("partition", "int", "Fetch partition; all hosts of a server are in one. Partition of the table, too."),
     ),
-    partitioned_by=("round", "partition"),
-    sorted_by=("host", "position"),
+    partitioned_by=("partition",),
+    sorted_by=("round", "host", "position"),
 )  # fmt: skip
 
 CAPTURES = Table(
@@ -114,6 +114,7 @@ CAPTURES = Table(
     "log",
     "One visit, or one planned URL that was not asked: all outcome fields and what reconcile made of them.",
     (
+        Column("round", "int", "Round."),
         *(column for column in OUTCOME_COLUMNS if column.name not in {"links", "bands"}),
         Column("links_kept", "int", "Links that passed the filters."),
         Column("duplicate_kind", "string", "payload, text or near when an earlier capture has this content."),
@@ -121,9 +122,8 @@ CAPTURES = Table(
         Column("duplicate_of_round", "int", "Round of that earlier capture."),
         Column("similarity", "double", "Estimated Jaccard similarity to it; 1.0 for payload and text."),
         Column("is_changed", "boolean", "Another payload than at the last visit; null at the first."),
-        Column("round", "int", "Round; partition."),
     ),
-    partitioned_by=("round",),
+    sorted_by=("round",),
 )
 
 URL_CHECKSUMS = Table(
@@ -181,6 +181,7 @@ SEGMENTS = Table(
     "log",
     "An accepted segment: the files of one batch of a fetch partition. A WARC file exists because a row here names it.",
     (
+        Column("round", "int", "Round."),
         Column("name", "string", "Name shared by its files; carries round, partition, attempt and a UUID."),
         Column("partition", "int", "Fetch partition."),
         Column("attempt", "int", "Attempt at the partition, from 1: the number of its lease."),
@@ -191,9 +192,8 @@ SEGMENTS = Table(
         Column("warc_bytes", "map<string,bigint>", "Size of each."),
         Column("warc_sha256", "map<string,string>", "SHA-256 of each, hexadecimal."),
         Column("rows", "int", "Outcome rows."),
-        Column("round", "int", "Round; partition."),
     ),
-    partitioned_by=("round",),
+    sorted_by=("round",),
 )
 
 SEEDS = Table(
@@ -201,6 +201,7 @@ SEEDS = Table(
     "log",
     "A line of the inbox and the verdict on it.",
     (
+        Column("round", "int", "Round that took it in."),
         Column("line", "string", "The line as given, bounded."),
         Column("url_key", "bigint", "Key of the canonical URL; null when refused."),
         Column("url", "string", "Canonical URL; null when refused."),
@@ -208,7 +209,6 @@ SEEDS = Table(
         Column("registered_domain", "string", "Its registered domain; with hosts it makes the scope."),
         Column("verdict", "string", "admitted, known, or the reason of the refusal."),
         Column("inbox_file", "string", "File it came in."),
-        Column("round", "int", "Round that took it in."),
     ),
     sorted_by=("round",),
 )

@@ -99,9 +99,10 @@ def _places(lake: Lake, versions: Mapping[str, int]) -> dict[str, Place]:
     """Every WARC file that `segments` names, by path."""
     found = {}
     for file in lake.files(schemas.SEGMENTS, versions):
-        for row in read_rows(lake.store, [file.path], ("warcs", "warc_bytes", "warc_sha256")):
+        for row in read_rows(lake.store, [file.path], ("round", "warcs", "warc_bytes", "warc_sha256")):
             for subset, path in row["warcs"].items():
-                found[path] = Place(Noted(path, row["warc_bytes"][subset], row["warc_sha256"][subset]), file)
+                noted = Noted(path, row["warc_bytes"][subset], row["warc_sha256"][subset])
+                found[path] = Place(noted, file, row["round"])
     return found
 
 
@@ -133,9 +134,10 @@ def _rows_behind(
     """The rows of `captures` that lie, in part or whole, behind what is kept of their file; by file."""
     if not scans:
         return {}
-    rounds = {places[one.path].data_file.partition["round"] for one in scans}
+    rounds = {places[one.path].round for one in scans}
     kept = lake.spark.createDataFrame([(one.path, one.kept) for one in scans], "warc_filename string, kept bigint")
-    rows = lake.read(schemas.CAPTURES, versions, lambda partition: partition["round"] in rounds)
+    files = [file for file in lake.files(schemas.CAPTURES, versions) if any(map(file.may_hold, rounds))]
+    rows = lake.tables.read_these(schemas.CAPTURES, files).where(F.col("round").isin(*rounds))
     behind = rows.join(F.broadcast(kept), "warc_filename").where("warc_record_offset + warc_record_length > kept")
     found: dict[str, list[dict[str, Any]]] = {}
     for row in behind.select(*ROW_COLUMNS, "url_key", "round").orderBy("warc_filename", "warc_record_offset").collect():

@@ -44,6 +44,7 @@ class Place(NamedTuple):
 
     noted: Noted
     data_file: DataFile
+    round: int
 
 
 def mend(lake: Lake, scans: Sequence[Scan], places: Mapping[str, Place], lost: Sequence[Lost], now: float) -> None:
@@ -76,10 +77,9 @@ def _change_tables(lake: Lake, lost: DataFrame, rounds: set[int], now: float) ->
         (schemas.CAPTURES, ["url_key", "round", "warc_record_id"]),
     ):
         gone = lost.select(*columns).distinct()
-        is_log = "round" in table.partitioned_by
-        candidates = lake.tables.files(
-            table, None, (lambda partition: partition["round"] in rounds) if is_log else None
-        )
+        candidates = lake.tables.files(table)
+        if table.shape == "log":
+            candidates = [file for file in candidates if any(map(file.may_hold, rounds))]
         if files := _files_with(lake, candidates, table, [(gone, columns)]):
             rows = lake.tables.read_these(table, files)
             _change(lake, table, files, rows.join(F.broadcast(gone), columns, "left_anti"))
@@ -115,16 +115,15 @@ def _files_with(
 def _segment_rows(lake: Lake, file: DataFile, scans: Mapping[str, Scan]) -> list[tuple[Any, ...]]:
     """The rows of a data file of `segments`, with the new sizes and digests of mended files; one of which nothing is
     kept is named no more."""
-    stored = [name for name in schemas.SEGMENTS.names if name not in file.partition]
     rows = []
-    for row in read_rows(lake.store, [file.path], stored):
+    for row in read_rows(lake.store, [file.path], schemas.SEGMENTS.names):
         mended = {subset: scans[path] for subset, path in row["warcs"].items() if path in scans}
         row["warc_bytes"] |= {subset: one.kept for subset, one in mended.items()}
         row["warc_sha256"] |= {subset: one.kept_sha256 for subset, one in mended.items()}
         for subset in (subset for subset, one in mended.items() if not one.kept):
             for name in ("warcs", "warc_bytes", "warc_sha256"):
                 del row[name][subset]
-        rows.append(tuple({**row, **file.partition}[name] for name in schemas.SEGMENTS.names))
+        rows.append(tuple(row[name] for name in schemas.SEGMENTS.names))
     return rows
 
 

@@ -3,26 +3,24 @@ it reads what is committed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from crawler import schemas
-from crawler.columns import Column, arrow_schema, ddl
+from crawler.columns import Column, Table, arrow_schema, ddl
 from crawler.fetch.verify import ROW_COLUMNS, FileCheck, Finding, Noted, check_file
 from crawler.storage import Store
 from crawler.tables.data_files import ReadFile, read_files
-from crawler.tables.direct import data_files, read_rows
+from crawler.tables.direct import DataFile, data_files, read_rows
 from crawler.tables.reader import Reader
 from jobs.exits import NOT_FOUND, Stop
 from jobs.words import count_of, size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Holds = Callable[[Mapping[str, int]], bool]
 
 FINDINGS = "array<struct<offset:bigint,url:string,found:string,expected:string>>"
 NOTED = (
@@ -57,11 +55,8 @@ def verify(spark: SparkSession, store: Store, number: int | None = None, share: 
     if newest is None or reader.committed(number) is None:
         raise Stop(NOT_FOUND, f"{store.uri}: round {number or 1} is not committed; `orbweaver status` shows what is")
 
-    def holds(partition: Mapping[str, int]) -> bool:
-        return number in {None, partition["round"]}
-
-    rows = stored_rows(spark, store, newest["versions"]["captures"], holds)
-    noted = spark.createDataFrame(noted_files(store, newest["versions"]["segments"], holds), ddl(NOTED))
+    rows = stored_rows(spark, store, newest["versions"]["captures"], number)
+    noted = spark.createDataFrame(noted_files(store, newest["versions"]["segments"], number), ddl(NOTED))
     both = noted.groupBy("path").cogroup(rows.groupBy("warc_filename"))
     check: Any = partial(_check_group, store=store, share=share)
     found = both.applyInArrow(check, ddl(CHECKED)).collect()
@@ -74,23 +69,28 @@ def verify(spark: SparkSession, store: Store, number: int | None = None, share: 
     )
 
 
-def stored_rows(spark: SparkSession, store: Store, version: int, holds: Holds) -> DataFrame:
-    """The rows of `captures` that name a WARC file, with what a check reads of them."""
-    files = [file for file in data_files(store, schemas.CAPTURES, version) if holds(file.partition)]
-    columns = [column for column in schemas.CAPTURES.columns if column.name in ROW_COLUMNS]
-    named = [ReadFile(file.path, file.size) for file in files]
-    return read_files(spark, store, named, columns).where("warc_filename IS NOT NULL")
+def stored_rows(spark: SparkSession, store: Store, version: int, number: int | None) -> DataFrame:
+    """The rows of `captures` that name a WARC file, of one round or all, with what a check reads of them."""
+    columns = [column for column in schemas.CAPTURES.columns if column.name in {"round", *ROW_COLUMNS}]
+    named = [ReadFile(file.path, file.size) for file in _files(store, schemas.CAPTURES, version, number)]
+    rows = read_files(spark, store, named, columns).where("warc_filename IS NOT NULL")
+    return (rows if number is None else rows.where(F.col("round") == number)).drop("round")
 
 
-def noted_files(store: Store, version: int, holds: Holds) -> list[Noted]:
-    """The WARC files that `segments` names."""
-    files = [file.path for file in data_files(store, schemas.SEGMENTS, version) if holds(file.partition)]
-    rows = read_rows(store, files, ("warcs", "warc_bytes", "warc_sha256"))
+def noted_files(store: Store, version: int, number: int | None) -> list[Noted]:
+    """The WARC files that `segments` names, of one round or all."""
+    paths = [file.path for file in _files(store, schemas.SEGMENTS, version, number)]
+    rows = read_rows(store, paths, ("round", "warcs", "warc_bytes", "warc_sha256"))
     return [
         Noted(path, row["warc_bytes"][subset], row["warc_sha256"][subset])
         for row in rows
+        if number in {None, row["round"]}
         for subset, path in row["warcs"].items()
     ]
+
+
+def _files(store: Store, table: Table, version: int, number: int | None) -> list[DataFile]:
+    return [file for file in data_files(store, table, version) if number is None or file.may_hold(number)]
 
 
 def _check_group(noted: pa.Table, rows: pa.Table, store: Store, share: float | None) -> pa.Table:

@@ -97,8 +97,6 @@ class DeltaTables:
 def _arranged(table: Table, rows: DataFrame) -> DataFrame:
     """The table's columns; together what belongs into one file, sorted as the table promises."""
     columns = rows.selectExpr(*(f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in table.columns))
-    if table.shape == "log" and "partition" not in table.partitioned_by:
-        return (
-            columns if "round" in table.partitioned_by else columns.coalesce(1).sortWithinPartitions(*table.sorted_by)
-        )
+    if not table.partitioned_by:
+        return columns  # of a log: all of one round, or of files in their order
     return columns.repartition(*table.partitioned_by).sortWithinPartitions(*table.partitioned_by, *table.sorted_by)

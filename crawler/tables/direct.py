@@ -76,13 +76,19 @@ def open_table(store: Store, table: Table, version: int | None = None) -> DeltaT
 
 
 class DataFile(NamedTuple):
-    """A data file of a table's version: its path in the lake, its size in bytes, its rows, and the values of its
-    partition columns."""
+    """A data file of a table's version: its path in the lake, its size in bytes, its rows, the values of its partition
+    columns, and the range of the first column it is sorted by, where the log knows that."""
 
     path: str
     size: int
     rows: int
     partition: Mapping[str, int]
+    least: int | None = None
+    greatest: int | None = None
+
+    def may_hold(self, key: int) -> bool:
+        """False when no row has this value in the first column of the order."""
+        return self.least is None or self.greatest is None or self.least <= key <= self.greatest
 
 
 def data_files(store: Store, table: Table, version: int | None = None) -> list[DataFile]:
@@ -93,7 +99,9 @@ def data_files(store: Store, table: Table, version: int | None = None) -> list[D
 
 def _data_file(table: Table, row: Mapping[str, Any]) -> DataFile:
     values = {name: row[f"partition.{name}"] for name in table.partitioned_by}
-    return DataFile(f"tables/{table.name}/{unquote(row['path'])}", row["size_bytes"], row["num_records"], values)
+    bounds = [row.get(f"{end}.{table.sorted_by[0]}") if table.sorted_by else None for end in ("min", "max")]
+    path = f"tables/{table.name}/{unquote(row['path'])}"
+    return DataFile(path, row["size_bytes"], row["num_records"], values, *bounds)
 
 
 def is_done(store: Store, table: Table, write: Write) -> bool:

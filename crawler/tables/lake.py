@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from crawler import schemas
 from crawler.faults import fault
@@ -51,9 +52,9 @@ class Lake:
     def files(self, table: Table, versions: Versions, holds: Holds | None = None) -> list[DataFile]:
         return self.tables.files(table, versions[table.name], holds)
 
-    def rows(self, table: Table, versions: Versions, columns: Sequence[str], holds: Holds | None = None) -> list[Row]:
+    def rows(self, table: Table, versions: Versions, columns: Sequence[str]) -> list[Row]:
         """Rows of a small table, read by the driver alone."""
-        return read_rows(self.store, [file.path for file in self.files(table, versions, holds)], columns)
+        return read_rows(self.store, [file.path for file in self.files(table, versions)], columns)
 
     def run(self, table: Table, versions: Versions) -> Run:
         return pin_run(self.tables, table, versions[table.name], self.buckets)
@@ -97,6 +98,18 @@ def hold_lake(spark: SparkSession, store: Store, buckets: int) -> Iterator[Lake]
         yield Lake(tables, lock, read_manifest(store)["buckets"])
 
 
-def round_rows(lake: Lake, table: Table, versions: Versions, round_number: int) -> DataFrame:
-    """The rows of one round of a log that is partitioned by round."""
-    return lake.read(table, versions, lambda partition: partition["round"] == round_number)
+def round_files(lake: Lake, table: Table, versions: Versions, number: int) -> list[DataFile]:
+    """The files of a log that may hold rows of a round; of an open round, they hold no others."""
+    return [file for file in lake.files(table, versions) if file.may_hold(number)]
+
+
+def round_frame(lake: Lake, table: Table, versions: Versions, number: int) -> DataFrame:
+    """The rows of a round of a log."""
+    return lake.tables.read_these(table, round_files(lake, table, versions, number)).where(F.col("round") == number)
+
+
+def round_rows(lake: Lake, table: Table, versions: Versions, columns: Sequence[str], number: int) -> list[Row]:
+    """The rows of a round of a small log, read by the driver alone."""
+    paths = [file.path for file in round_files(lake, table, versions, number)]
+    rows = read_rows(lake.store, paths, ["round", *columns])
+    return [row for row in rows if row["round"] == number]

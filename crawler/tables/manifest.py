@@ -6,7 +6,7 @@ import json
 
 from crawler.storage import Store
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "lake.json"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from crawler import schemas
 from crawler.faults import fault
-from crawler.tables.lake import Lake, round_rows
+from crawler.tables.lake import Lake, round_frame
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.open_round import advance
 from jobs.stages.reconcile import Reconciled
@@ -36,7 +36,7 @@ def commit_round(lake: Lake, rnd: RoundRow, found: Reconciled | None) -> RoundRo
 
 def count_outcomes(lake: Lake, versions: dict[str, int], number: int) -> dict[str, int]:
     """Outcomes and duplicates of a round, by kind."""
-    captures = round_rows(lake, schemas.CAPTURES, versions, number)
+    captures = round_frame(lake, schemas.CAPTURES, versions, number)
     rows = captures.groupBy("outcome", "duplicate_kind").count().collect()
     counts: dict[str, int] = {}
     for row in rows:

@@ -18,7 +18,7 @@ from crawler.records import PartitionTask
 from crawler.settings import Settings
 from crawler.spark import fetch_partitions
 from crawler.tables.direct import is_done
-from crawler.tables.lake import Lake
+from crawler.tables.lake import Lake, round_files, round_rows
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.open_round import advance
 from jobs.stages.plan import partition_count
@@ -47,8 +47,8 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
     if not rnd.counts.get("planned"):
         return []
     files = defaultdict(list)
-    for file in lake.files(schemas.PLANS, rnd.versions):
-        if file.partition["round"] == rnd.round and file.partition["partition"] >= 0:
+    for file in round_files(lake, schemas.PLANS, rnd.versions, rnd.round):
+        if file.partition["partition"] >= 0:
             files[file.partition["partition"]].append(file.path)
     partitions = partition_count(lake, settings)
     base = PartitionTask(
@@ -77,7 +77,7 @@ def scope_keys(lake: Lake, settings: Settings, versions: dict[str, int]) -> byte
 
 def count_segments(lake: Lake, number: int, versions: dict[str, int]) -> dict[str, int]:
     """What the accepted segments of a round hold."""
-    of_round = lake.rows(schemas.SEGMENTS, versions, ["rows", "warc_bytes"], lambda values: values["round"] == number)
+    of_round = round_rows(lake, schemas.SEGMENTS, versions, ["rows", "warc_bytes"], number)
     return {
         "segments": len(of_round),
         "outcomes": sum(row["rows"] for row in of_round),

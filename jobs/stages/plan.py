@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from crawler import schemas
 from crawler.page.url import registered_domain
 from crawler.settings import Settings
-from crawler.tables.lake import Lake, round_rows
+from crawler.tables.lake import Lake, round_frame
 from crawler.tables.ledger import RoundRow, State
 from crawler.tables.runs import find
 from crawler.transforms import select
@@ -74,7 +74,7 @@ def partition_count(lake: Lake, settings: Settings) -> int:
 def count_plan(lake: Lake, versions: dict[str, int], number: int) -> dict[str, int]:
     """How many URLs and hosts are planned, and how many URLs were left out, by reason."""
     rows = (
-        round_rows(lake, schemas.PLANS, versions, number)
+        round_frame(lake, schemas.PLANS, versions, number)
         .groupBy("kind", "reason")
         .agg(F.sum("rows").alias("rows"), F.count_if(F.col("position") == 0).alias("hosts"))
         .collect()

@@ -14,7 +14,7 @@ from crawler.schemas import Column, Table
 from crawler.settings import Settings
 from crawler.tables.data_files import ReadFile, read_files
 from crawler.tables.direct import DataFile
-from crawler.tables.lake import Lake, round_rows
+from crawler.tables.lake import Lake, round_frame, round_rows
 from crawler.tables.ledger import RoundRow
 from crawler.tables.runs import absent, find
 from crawler.transforms import advance, discover, duplicates
@@ -41,7 +41,7 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     if not rnd.counts.get("planned"):
         return None
     outcomes, discoveries, states = segment_frames(lake, rnd)
-    planned = round_rows(lake, schemas.PLANS, rnd.versions, rnd.round).where("kind = 'url'").localCheckpoint()
+    planned = round_frame(lake, schemas.PLANS, rnd.versions, rnd.round).where("kind = 'url'").localCheckpoint()
     marked, known_contents = mark_duplicates(lake, settings, rnd, outcomes)
     linked = discover.candidates(discover.link_tier(marked, settings), planned)
     found = discover.best_candidates(linked, discover.from_robots(discoveries)).localCheckpoint()
@@ -73,7 +73,7 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
 def segment_frames(lake: Lake, rnd: RoundRow) -> tuple[DataFrame, DataFrame, DataFrame]:
     """The accepted segments' outcomes, discoveries, and host states (the newest of each host)."""
     columns = ["outcomes", "discoveries", "hosts", "rows"]
-    segments = lake.rows(schemas.SEGMENTS, rnd.versions, columns, lambda partition: partition["round"] == rnd.round)
+    segments = round_rows(lake, schemas.SEGMENTS, rnd.versions, columns, rnd.round)
 
     def read(table: Table, column: str) -> DataFrame:
         named = sorted((row[column], row["rows"] * OUTCOME_BYTES) for row in segments)

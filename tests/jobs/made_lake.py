@@ -15,6 +15,7 @@ from crawler.fetch.warc import CaptureRecord, Revisit, WarcFile, WarcInfo, paylo
 from crawler.page.url import Url, UrlPolicy, host_key
 from crawler.settings import UrlSettings
 from crawler.storage import Store
+from crawler.tables.manifest import FORMAT
 
 BUCKETS = 4
 ROUND_1 = datetime(2026, 11, 2, 6, tzinfo=UTC).timestamp()
@@ -44,7 +45,7 @@ class LakeMaker:
 
     def __init__(self, folder: Path) -> None:
         self.store = Store.open(str(folder))
-        self.store.put_new("lake.json", json.dumps({"format": 1, "buckets": BUCKETS}).encode())
+        self.store.put_new("lake.json", json.dumps({"format": FORMAT, "buckets": BUCKETS}).encode())
 
     def write(self, table: schemas.Table, rows: list[Row]) -> None:
         """Append the rows; columns that a row does not name are null."""

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from crawler import schemas
 from crawler.storage import Store
 from crawler.tables.direct import is_done, open_table
-from crawler.tables.lake import Lake, hold_lake
+from crawler.tables.lake import Lake, hold_lake, round_files, round_frame
 from crawler.tables.ledger import RoundRow, State
 from crawler.tables.manifest import TableError
 from crawler.tables.runs import absent, find
@@ -148,6 +148,30 @@ def test_maintenance_works_again_under_the_same_lock(spark: SparkSession, lake: 
             lake.append(schemas.URL_CHECKSUMS, batch, lake.write("t/again", number))
         done = {row.table: row for row in maintain(lake, max_files=1)}
         assert done["url_checksums"].files_after <= BUCKETS < done["url_checksums"].files_before
+
+
+def test_small_files_of_many_rounds_become_one_in_which_each_round_is_found(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = range(200, 206)
+    for number in rounds:
+        rows = [{"url": f"http://a.test/{number}/{n}", "round": number} for n in range(3)]
+        for table in (schemas.CAPTURES, schemas.PLANS):
+            placed = [{**row, "partition": n % 2} for n, row in enumerate(rows)] if table is schemas.PLANS else rows
+            lake.append(table, frame(spark, table.columns, placed), lake.write(f"t/log/{table.name}", number))
+    assert {file.least for file in round_files(lake, schemas.CAPTURES, lake.versions(), 203)} == {203}
+    done = {row.table: row for row in maintain(lake, max_files=1)}
+    for table, least in ((schemas.CAPTURES, 1), (schemas.PLANS, 2)):
+        assert done[table.name].files_after == least
+        for number in rounds:
+            found = round_frame(lake, table, lake.versions(), number).select("round", "url").collect()
+            assert sorted(map(tuple, found)) == [(number, f"http://a.test/{number}/{n}") for n in range(3)]
+        assert round_files(lake, table, lake.versions(), 199) == []
+    large = lake.files(schemas.CAPTURES, lake.versions())[0]
+    lake.append(schemas.CAPTURES, frame(spark, schemas.CAPTURES.columns, [{"round": 206}]), lake.write("t/log", 206))
+    monkeypatch.setattr("crawler.tables.compaction.LARGE_BYTES", large.size)
+    maintain(lake, max_files=0)
+    assert large in lake.files(schemas.CAPTURES, lake.versions()), "a large file was written again"
 
 
 def test_versions_that_are_gone_are_named(lake: Lake) -> None:
