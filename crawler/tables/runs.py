@@ -8,9 +8,9 @@ Spark join is the oracle in the tests.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -92,10 +92,8 @@ def _absent_in_bucket(group: pa.Table, run: Run) -> pa.Table:
     keys, files = _batch(group, run)
     is_seen = np.zeros(len(keys), bool)
     for path in files:
-        for stored, _ in _matching_row_groups(run, path, keys):
-            at = np.searchsorted(keys, stored)
-            at[at == len(keys)] = 0
-            is_seen[at[keys[at] == stored]] = True
+        for few in _row_groups(run, path, keys):
+            is_seen[few.asked] |= few.ends > few.starts
     return pa.table({run.key: pa.array(keys[~is_seen])})
 
 
@@ -111,29 +109,47 @@ def _find_in_bucket(group: pa.Table, run: Run, keep: Keep) -> pa.Table:
 
 def _matching_rows(run: Run, path: str, keys: np.ndarray, schema: pa.Schema) -> list[pa.Table]:
     matching = []
-    for stored, (file, number) in _matching_row_groups(run, path, keys):
-        at = np.searchsorted(keys, stored)
-        at[at == len(keys)] = 0
-        is_match = keys[at] == stored
-        if is_match.any():
-            rows = file.read_row_group(number, columns=schema.names).filter(pa.array(is_match))
+    for group in _row_groups(run, path, keys):
+        is_found = group.ends > group.starts
+        if is_found.any():
+            change = np.zeros(group.rows + 1, np.int32)
+            change[group.starts[is_found]] = 1
+            change[group.ends[is_found]] -= 1
+            rows = group.file.read_row_group(group.number, columns=schema.names)
+            rows = rows.filter(pa.array(np.cumsum(change[:-1]) > 0))
             matching.append(rows.select(schema.names).cast(schema))
     return matching
 
 
-def _matching_row_groups(run: Run, path: str, keys: np.ndarray):  # type: ignore[no-untyped-def]  # generator of arrays
-    """The key column of every row group whose range holds a key of the batch, with the file and its number."""
+class _RowGroup(NamedTuple):
+    """A row group in whose range some keys of the batch lie: which, and of each the stretch of its rows."""
+
+    file: pq.ParquetFile
+    number: int
+    rows: int
+    asked: slice
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+def _row_groups(run: Run, path: str, keys: np.ndarray) -> Iterator[_RowGroup]:
+    """The row groups that may hold keys of the batch, both sorted: few keys are looked for among many stored ones."""
     file = pq.ParquetFile(run.store.open_input(path))
     key_at = file.schema_arrow.names.index(run.key)
     for number in range(file.num_row_groups):
-        statistics = file.metadata.row_group(number).column(key_at).statistics
-        if statistics is not None and statistics.has_min_max and not _overlap(keys, statistics.min, statistics.max):
-            continue
-        yield file.read_row_group(number, columns=[run.key])[run.key].to_numpy(), (file, number)
+        asked = _in_range(keys, file.metadata.row_group(number).column(key_at).statistics)
+        if asked.start < asked.stop:
+            stored = file.read_row_group(number, columns=[run.key], use_threads=False)[run.key].to_numpy()
+            starts, ends = (np.searchsorted(stored, keys[asked], side) for side in ("left", "right"))
+            yield _RowGroup(file, number, len(stored), asked, starts, ends)
 
 
-def _overlap(keys: np.ndarray, least: Any, greatest: Any) -> bool:
-    return bool(np.searchsorted(keys, least) < np.searchsorted(keys, greatest, side="right"))
+def _in_range(keys: np.ndarray, statistics: Any) -> slice:
+    """Which of the sorted keys lie in the range of a row group; all where it is not known."""
+    if statistics is None or not statistics.has_min_max:
+        return slice(0, len(keys))
+    start, stop = np.searchsorted(keys, statistics.min), np.searchsorted(keys, statistics.max, side="right")
+    return slice(int(start), int(stop))
 
 
 def _one_per_key(rows: pa.Table, key: str, keep: Keep) -> pa.Table:
