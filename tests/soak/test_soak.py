@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from crawler.faults import POINTS
+from crawler.faults import POINTS, TABLES
 from crawler.storage import Store
 from crawler.tables.lake import hold_lake
 from crawler.tables.ledger import Ledger
@@ -47,8 +47,9 @@ SEED = int(os.environ.get("ORBWEAVER_SOAK_SEED", "1"))
 HOURS = 15 * 24.0  # between rounds: all that was fetched is due again
 LATEST_S = 25.0  # a random kill comes this long after a driver was let go, at the latest
 FIRST = ("files.seeds", "commit.seeds")  # come to only while there is an inbox
-NEVER = {"files.segments", "files.rounds", "maintain.table", "maintain.vacuumed"}  # maintenance comes to these
-IN_EVERY_ROUND = [point for point in POINTS if point not in {*FIRST, *NEVER}]
+MAINTAINING = ("maintain.table", "maintain.vacuumed")  # come to once for every table
+NEVER = {"files.segments", "files.rounds"}  # the driver writes these rows itself
+IN_EVERY_ROUND = [point for point in POINTS if point not in {*FIRST, *MAINTAINING, *NEVER}]
 OFTEN = ("fetch.body", "warc.record", "segment.")  # a task comes to these several times
 
 
@@ -79,12 +80,15 @@ def test_a_crawl_survives_every_kill(spark: SparkSession, tmp_path: Path, capsys
 
 
 def kill_many(crawl: KilledCrawl, chance: random.Random) -> None:
-    """Every point once in a random order, again and again, and between them kills of anybody at any moment."""
+    """Every point once in a random order, again and again, and between them kills of anybody at any moment, and in
+    the midst of maintenance."""
     for point in FIRST:
         crawl.die_at(point)
     points: list[str] = []
     while len(crawl.kills) < KILLS:
-        if chance.random() < 0.5:
+        if chance.random() < 0.1:
+            crawl.die_at(f"{chance.choice(MAINTAINING)}:{chance.randint(1, len(TABLES))}", maintaining=True)
+        elif chance.random() < 0.5:
             points = points or chance.sample(IN_EVERY_ROUND, len(IN_EVERY_ROUND))
             point = points.pop()
             crawl.die_at(f"{point}:{chance.choice((1, 2, 3))}" if point.startswith(OFTEN) else point)

@@ -59,10 +59,11 @@ class KilledCrawl:
     def lake(self) -> Path:
         return self.folder / "killed"
 
-    def die_at(self, fault: str) -> bool:
-        """Let a driver, or one of its workers, die at a fault point; False when it came to the end of its rounds."""
+    def die_at(self, fault: str, *, maintaining: bool = False) -> bool:
+        """Let a driver, or one of its workers, die at a fault point; False when it came to the end of its rounds, or of
+        its maintenance."""
         mark = self.folder / f"died-{len(self._started)}"
-        driver = self._next(ORBWEAVER_FAULT=fault, ORBWEAVER_FAULT_ONCE=str(mark))
+        driver = self._next(ORBWEAVER_FAULT=fault, ORBWEAVER_FAULT_ONCE=str(mark), maintain=maintaining)
         code = driver.end()
         driver.kill_all()
         if mark.exists():
@@ -104,13 +105,13 @@ class KilledCrawl:
         number = len(self._started)
         self._started.append(Driver(self.lake, self._settings_file, self.folder / f"driver-{number}.log"))
 
-    def _order(self, **environ: str) -> dict[str, object]:
-        return {"round": self.rounds, "hours": self.hours, **environ}
+    def _order(self, **more: object) -> dict[str, object]:
+        return {"round": self.rounds, "hours": self.hours, **more}
 
-    def _next(self, **environ: str) -> Driver:
+    def _next(self, **more: object) -> Driver:
         """Let the waiting driver go, and start the one that waits for its end."""
         driver = self._started[-1]
-        driver.go(self._order(**environ))
+        driver.go(self._order(**more))
         self._start()
         return driver
 

@@ -1,7 +1,8 @@
 """A driver in a process of its own that can be told where to die: `python -m tests.spark.driver LAKE SETTINGS`.
 
 It opens its Spark session, says `ready`, and waits for a line with an order as JSON: the round to reach, the hours
-between rounds, and the fault to die of (`crawler.faults`), if any. SETTINGS is a pickled `Settings`.
+between rounds, the fault to die of (`crawler.faults`), if any, and whether to maintain the tables instead, after the
+open round. SETTINGS is a pickled `Settings`.
 """
 
 from __future__ import annotations
@@ -41,8 +42,20 @@ def main() -> None:
     os.environ.update(environ)
     spark.sparkContext.environment.update(environ)  # of the Python workers
     with hold_lake(spark, Store.open(lake_uri), BUCKETS) as lake:
-        run_to(lake, settings, order["round"], order["hours"])
+        if order.get("maintain"):
+            finish_and_maintain(lake, settings, order["hours"])
+        else:
+            run_to(lake, settings, order["round"], order["hours"])
     spark.stop()
+
+
+def finish_and_maintain(lake: Lake, settings: Settings, hours: float) -> None:
+    """Compact whatever can be, as soon as no round is open."""
+    from jobs.maintain_tables import maintain
+
+    begun = lake.ledger.newest(1)
+    run_to(lake, settings, begun[-1].round if begun else 1, hours)
+    maintain(lake, max_files=1)
 
 
 def run_to(lake: Lake, settings: Settings, last: int, hours: float = 1.0) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from crawler import schemas
+from crawler.faults import _seen
 from crawler.storage import Store
-from crawler.tables.direct import is_done, open_table
+from crawler.tables.direct import is_done, open_table, read_rows
 from crawler.tables.lake import Lake, hold_lake, round_files, round_frame
 from crawler.tables.ledger import RoundRow, State
 from crawler.tables.manifest import TableError
@@ -172,6 +174,50 @@ def test_small_files_of_many_rounds_become_one_in_which_each_round_is_found(
     monkeypatch.setattr("crawler.tables.compaction.LARGE_BYTES", large.size)
     maintain(lake, max_files=0)
     assert large in lake.files(schemas.CAPTURES, lake.versions()), "a large file was written again"
+
+
+class BrokenOff(Exception):
+    """In place of the kill: what is stored then is the same."""
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["files.captures", "files.url_checksums", "maintain.table:1", "maintain.table:6", "maintain.vacuumed:3",
+     "maintain.vacuumed:10", "commit.rounds"],
+)  # fmt: skip
+def test_maintenance_that_is_broken_off_loses_nothing(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    def broken_off(*_: object) -> None:
+        raise BrokenOff
+
+    monkeypatch.setattr("crawler.faults.os.kill", broken_off)
+    first = 1_000 + 10 * crc32(point.encode())
+    for number in range(3):
+        batch = keys(spark, first + number, first + number + 1)
+        lake.append(schemas.URL_CHECKSUMS, batch, lake.write(f"t/{point}/keys", number))
+        capture = frame(spark, schemas.CAPTURES.columns, [{"url": f"http://a.test/{first + number}", "round": 300}])
+        lake.append(schemas.CAPTURES, capture, lake.write(f"t/{point}/captures", number))
+    before = [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)]
+    _seen.clear()
+    monkeypatch.setenv("ORBWEAVER_FAULT", point)
+    with pytest.raises(BrokenOff):
+        maintain(lake, max_files=1)
+    monkeypatch.delenv("ORBWEAVER_FAULT")
+    assert [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)] == before
+    maintain(lake, max_files=1)
+    assert [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)] == before
+    assert len(lake.files(schemas.CAPTURES, lake.versions())) == 1
+    committed = lake.ledger.committed()
+    assert committed is not None
+    assert committed.versions == lake.versions()
+
+
+def stored(lake: Lake, table: schemas.Table) -> list[tuple[object, ...]]:
+    """All rows, in order."""
+    names = ("url_key", "round") if table is schemas.URL_CHECKSUMS else ("round", "url")
+    rows = read_rows(lake.store, [file.path for file in lake.files(table, lake.versions())], names)
+    return sorted(tuple(map(repr, row.values())) for row in rows)
 
 
 def test_versions_that_are_gone_are_named(lake: Lake) -> None:
