@@ -25,6 +25,7 @@ from crawler.storage import Store
 from crawler.tables.delta import DeltaTables
 
 Keep = Literal["newest", "oldest"]
+ORDERING = ("round", "kind", "url_key")
 
 
 def bucket_of(key: str, buckets: int) -> Column:
@@ -54,14 +55,18 @@ def pin_run(tables: DeltaTables, table: Table, version: int, buckets: int) -> Ru
     return Run(table, {bucket: tuple(paths) for bucket, paths in files.items()}, buckets, tables.store)
 
 
-def find(run: Run, keys: DataFrame, keep: Keep) -> DataFrame:
-    """The run's rows for the batch's keys (one column, named as the run's key): the newest or oldest row of each."""
-    columns = tuple(column for column in run.table.columns if column.name != "bucket")
+def find(run: Run, keys: DataFrame, keep: Keep, names: Sequence[str] | None = None) -> DataFrame:
+    """The run's rows for the batch's keys (one column, named as the run's key): the newest or oldest row of each.
+
+    `names` are the columns that are wanted beside those that order rows: all by default, and each has its price.
+    """
+    wanted = set(run.table.names if names is None else (run.key, *ORDERING, *names))
+    columns = tuple(column for column in run.table.columns if column.name in wanted and column.name != "bucket")
     if not run.files:
         return keys.sparkSession.createDataFrame([], ddl(columns))
 
     def look_up(group: pa.Table) -> pa.Table:
-        return _find_in_bucket(group, run, keep)
+        return _find_in_bucket(group, run, keep, arrow_schema(columns))
 
     return _by_bucket(run, keys).applyInArrow(look_up, ddl(columns))
 
@@ -97,9 +102,7 @@ def _absent_in_bucket(group: pa.Table, run: Run) -> pa.Table:
     return pa.table({run.key: pa.array(keys[~is_seen])})
 
 
-def _find_in_bucket(group: pa.Table, run: Run, keep: Keep) -> pa.Table:
-    columns = tuple(column for column in run.table.columns if column.name != "bucket")
-    schema = arrow_schema(columns)
+def _find_in_bucket(group: pa.Table, run: Run, keep: Keep, schema: pa.Schema) -> pa.Table:
     keys, files = _batch(group, run)
     found = [rows for path in files for rows in _matching_rows(run, path, keys, schema)]
     if not found:

@@ -93,7 +93,7 @@ def segment_frames(lake: Lake, rnd: RoundRow) -> tuple[DataFrame, DataFrame, Dat
 def mark_duplicates(lake: Lake, settings: Settings, rnd: RoundRow, outcomes: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Outcomes with `match`, and the known contents among their checksums."""
     keys = duplicates.content_keys(outcomes)
-    known = find(lake.run(schemas.CONTENT_CHECKSUMS, rnd.versions), keys, "oldest").localCheckpoint()
+    known = find(lake.run(schemas.CONTENT_CHECKSUMS, rnd.versions), keys, "oldest", ()).localCheckpoint()
     exact = duplicates.mark_exact(outcomes, known, rnd.round)
     bands = find(lake.run(schemas.NEAR_DUPLICATES, rnd.versions), duplicates.band_keys(outcomes), "oldest")
     return duplicates.mark_near(exact, bands, scheme_of(settings), settings, rnd.round).localCheckpoint(), known
@@ -105,8 +105,9 @@ def find_new_urls(
     """Of the candidates found the new URLs, with tier and due time, and their hosts with the horizon they reach."""
     unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), found.select("url_key"))
     fresh = discover.new_urls(unseen, found, discoveries)
-    hosts = find(lake.run(schemas.HOSTS, rnd.versions), fresh.select("host_key"), "newest")
-    known = hosts.select("host_key", "horizon_at", "crawl_delay_s")
+    names = ("horizon_at", "crawl_delay_s")
+    known = find(lake.run(schemas.HOSTS, rnd.versions), fresh.select("host_key"), "newest", names)
+    known = known.select("host_key", *names)
     spread = discover.spread(fresh, known, settings, rnd.now).localCheckpoint()
     horizons = spread.groupBy("host_key").agg(
         F.first("host").alias("host"),
