@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import replace
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,10 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from crawler import schemas
-from crawler.faults import _seen
 from crawler.storage import Store
-from crawler.tables.direct import is_done, open_table, read_rows
-from crawler.tables.lake import Lake, hold_lake, round_files, round_frame
+from crawler.tables.direct import is_done, open_table
+from crawler.tables.lake import Lake, hold_lake
 from crawler.tables.ledger import RoundRow, State
 from crawler.tables.manifest import TableError
 from crawler.tables.runs import absent, find
@@ -123,101 +120,6 @@ def test_the_ledger_keeps_states_in_order_and_once(lake: Lake) -> None:
         maintain(lake)
     lake.ledger.record(replace(opened, state=State.COMMITTED))
     assert lake.ledger.committed() == replace(opened, state=State.COMMITTED)
-
-
-def test_compaction_changes_no_answer(spark: SparkSession, lake: Lake) -> None:
-    for number in range(10, 16):
-        columns = tuple(c for c in schemas.HOSTS.columns if c.name != "bucket")
-        rows = [host(f"{n}.test", round=number, failures=number) for n in random.Random(number).sample(range(40), 20)]
-        lake.append(schemas.HOSTS, frame(spark, columns, rows), lake.write("t/many", number))
-    asked = spark.createDataFrame([(host(f"{n}.test")["host_key"],) for n in range(40)], "host_key bigint")
-    before = sorted(find(lake.run(schemas.HOSTS, lake.versions()), asked, "newest").collect())
-    urls = lake.read(schemas.URL_CHECKSUMS, lake.versions()).count()
-    done = {row.table: row for row in maintain(lake, max_files=1)}
-    assert done["hosts"].files_after <= BUCKETS < done["hosts"].files_before
-    assert sorted(find(lake.run(schemas.HOSTS, lake.versions()), asked, "newest").collect()) == before
-    assert lake.read(schemas.URL_CHECKSUMS, lake.versions()).count() == urls
-    committed = lake.ledger.committed()
-    assert committed is not None
-    assert committed.versions == lake.versions()
-
-
-def test_maintenance_works_again_under_the_same_lock(spark: SparkSession, lake: Lake) -> None:
-    """A second one of the same driver once had the first one's identity, and was taken for its replay."""
-    for first in (100, 110):
-        for number in range(first, first + 3):
-            batch = keys(spark, number * 10_000, number * 10_000 + 50, number)
-            lake.append(schemas.URL_CHECKSUMS, batch, lake.write("t/again", number))
-        done = {row.table: row for row in maintain(lake, max_files=1)}
-        assert done["url_checksums"].files_after <= BUCKETS < done["url_checksums"].files_before
-
-
-def test_small_files_of_many_rounds_become_one_in_which_each_round_is_found(
-    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounds = range(200, 206)
-    for number in rounds:
-        rows = [{"url": f"http://a.test/{number}/{n}", "round": number} for n in range(3)]
-        for table in (schemas.CAPTURES, schemas.PLANS):
-            placed = [{**row, "partition": n % 2} for n, row in enumerate(rows)] if table is schemas.PLANS else rows
-            lake.append(table, frame(spark, table.columns, placed), lake.write(f"t/log/{table.name}", number))
-    assert {file.least for file in round_files(lake, schemas.CAPTURES, lake.versions(), 203)} == {203}
-    done = {row.table: row for row in maintain(lake, max_files=1)}
-    for table, least in ((schemas.CAPTURES, 1), (schemas.PLANS, 2)):
-        assert done[table.name].files_after == least
-        for number in rounds:
-            found = round_frame(lake, table, lake.versions(), number).select("round", "url").collect()
-            assert sorted(map(tuple, found)) == [(number, f"http://a.test/{number}/{n}") for n in range(3)]
-        assert round_files(lake, table, lake.versions(), 199) == []
-    large = lake.files(schemas.CAPTURES, lake.versions())[0]
-    lake.append(schemas.CAPTURES, frame(spark, schemas.CAPTURES.columns, [{"round": 206}]), lake.write("t/log", 206))
-    monkeypatch.setattr("crawler.tables.compaction.LARGE_BYTES", large.size)
-    maintain(lake, max_files=0)
-    assert large in lake.files(schemas.CAPTURES, lake.versions()), "a large file was written again"
-
-
-class BrokenOff(Exception):
-    """In place of the kill: what is stored then is the same."""
-
-
-@pytest.mark.parametrize(
-    "point",
-    ["files.captures", "files.url_checksums", "maintain.table:1", "maintain.table:6", "maintain.vacuumed:3",
-     "maintain.vacuumed:10", "commit.rounds"],
-)  # fmt: skip
-def test_maintenance_that_is_broken_off_loses_nothing(
-    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
-    def broken_off(*_: object) -> None:
-        raise BrokenOff
-
-    monkeypatch.setattr("crawler.faults.os.kill", broken_off)
-    first = 1_000 + 10 * crc32(point.encode())
-    for number in range(3):
-        batch = keys(spark, first + number, first + number + 1)
-        lake.append(schemas.URL_CHECKSUMS, batch, lake.write(f"t/{point}/keys", number))
-        capture = frame(spark, schemas.CAPTURES.columns, [{"url": f"http://a.test/{first + number}", "round": 300}])
-        lake.append(schemas.CAPTURES, capture, lake.write(f"t/{point}/captures", number))
-    before = [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)]
-    _seen.clear()
-    monkeypatch.setenv("ORBWEAVER_FAULT", point)
-    with pytest.raises(BrokenOff):
-        maintain(lake, max_files=1)
-    monkeypatch.delenv("ORBWEAVER_FAULT")
-    assert [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)] == before
-    maintain(lake, max_files=1)
-    assert [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)] == before
-    assert len(lake.files(schemas.CAPTURES, lake.versions())) == 1
-    committed = lake.ledger.committed()
-    assert committed is not None
-    assert committed.versions == lake.versions()
-
-
-def stored(lake: Lake, table: schemas.Table) -> list[tuple[object, ...]]:
-    """All rows, in order."""
-    names = ("url_key", "round") if table is schemas.URL_CHECKSUMS else ("round", "url")
-    rows = read_rows(lake.store, [file.path for file in lake.files(table, lake.versions())], names)
-    return sorted(tuple(map(repr, row.values())) for row in rows)
 
 
 def test_versions_that_are_gone_are_named(lake: Lake) -> None:
