@@ -154,6 +154,7 @@ CONTENT_CHECKSUMS = Table(
         Column("warc_record_offset", "bigint", "Offset of its record."),
         Column("warc_record_length", "bigint", "Length of its record."),
         Column("warc_record_id", "string", "WARC-Record-ID of its record."),
+        Column("signature", "binary", "Of a text: low byte of each MinHash permutation; null for short ones."),
         Column("bucket", "int", "Range of checksums; partition."),
     ),
     partitioned_by=("bucket",),
@@ -166,9 +167,9 @@ NEAR_DUPLICATES = Table(
     "A band of a distinct document's MinHash signature.",
     (
         Column("band_key", "bigint", "64-bit key of the band: its number and the values in it."),
+        Column("text_checksum", "bigint", "Checksum of the document's text: content_checksums has its signature."),
         Column("url_key", "bigint", "URL key of the document's first capture."),
         Column("round", "int", "Round of that capture."),
-        Column("signature", "binary", "Low byte of each MinHash permutation."),
         Column("scheme", "string", "Scheme, seed, permutations, bands, shingle; others are not compared."),
         Column("bucket", "int", "Range of band keys; partition."),
     ),

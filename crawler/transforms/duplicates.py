@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from crawler.settings import NearDuplicateSettings, Settings
 
+IS_STORED = "warc_filename IS NOT NULL AND warc_record_type = 'response'"
 EARLIEST = ("fetch_time", "url_key")
 MATCH = "struct<kind:string,key:bigint,round:int,similarity:double>"
 
@@ -62,11 +63,17 @@ def _match(kind: Column, key: Column, round_of: Column, similarity: Column) -> C
     ).cast(MATCH)
 
 
+def with_signatures(bands: DataFrame, contents: DataFrame) -> DataFrame:
+    """Rows of near_duplicates, each with the `signature` that rows of content_checksums have for its text."""
+    texts = contents.where("kind = 'text'").select(F.col("checksum").alias("text_checksum"), "signature")
+    return bands.join(texts, on="text_checksum", how="inner")
+
+
 def mark_near(marked: DataFrame, known: DataFrame, scheme: str, settings: Settings, round_number: int) -> DataFrame:
     """Fill `match` of the pages that are no exact duplicates but share a band with an earlier document and, by their
     signatures, at least `near_duplicates.threshold` of their shingles with it. The most similar one is kept.
 
-    `known`: rows of near_duplicates for the batch's band keys; those of another scheme are not compared.
+    `known`: what `with_signatures` makes; bands of another scheme are not compared.
     """
     documents = marked.where("match IS NULL AND signature IS NOT NULL")
     bands = documents.select("url_key", "fetch_time", "signature", F.explode("bands").alias("band_key"))
@@ -125,12 +132,13 @@ def new_contents(marked: DataFrame, known: DataFrame) -> DataFrame:
             F.struct(F.lit("text").alias("kind"), F.col("text_checksum").alias("checksum")),
         )
     ).alias("content")
-    stored = marked.where("warc_filename IS NOT NULL AND warc_record_type = 'response'")
     of_content = Window.partitionBy("kind", "checksum").orderBy(*EARLIEST)
+    of_text = F.when(F.col("content.kind") == "text", F.col("signature")).alias("signature")
     firsts = (
-        stored.select("*", kinds)
+        marked.where(IS_STORED)
+        .select("*", kinds)
         .select("content.*", "url_key", "url", "fetch_time", "warc_filename", "warc_record_offset",
-                "warc_record_length", "warc_record_id")
+                "warc_record_length", "warc_record_id", of_text)
         .where("checksum IS NOT NULL")
         .withColumn("place", F.row_number().over(of_content))
         .where("place = 1")
@@ -138,7 +146,13 @@ def new_contents(marked: DataFrame, known: DataFrame) -> DataFrame:
     return firsts.join(known.select("kind", "checksum"), on=["kind", "checksum"], how="left_anti").drop("place")
 
 
-def new_bands(marked: DataFrame, scheme: str) -> DataFrame:
-    """Rows of near_duplicates for the documents that are like nothing seen before, less `bucket` and `round`."""
-    distinct = marked.where("match IS NULL AND signature IS NOT NULL AND warc_filename IS NOT NULL")
-    return distinct.select(F.explode("bands").alias("band_key"), "url_key", "signature", F.lit(scheme).alias("scheme"))
+def new_bands(marked: DataFrame, known: DataFrame, scheme: str) -> DataFrame:
+    """Rows of near_duplicates for the documents that are like nothing seen before, less `bucket` and `round`.
+
+    A page whose text is known is none of them, its own earlier text included.
+    """
+    texts = known.where("kind = 'text'").select(F.col("checksum").alias("text_checksum"))
+    distinct = marked.where(f"match IS NULL AND signature IS NOT NULL AND {IS_STORED}")
+    return distinct.join(texts, on="text_checksum", how="left_anti").select(
+        F.explode("bands").alias("band_key"), "text_checksum", "url_key", F.lit(scheme).alias("scheme")
+    )

@@ -62,7 +62,7 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     return Reconciled(
         captures=captures_of(marked, planned, rnd.round),
         contents=duplicates.new_contents(marked, known_contents).withColumn("round", F.lit(rnd.round)),
-        bands=duplicates.new_bands(marked, scheme_of(settings)).withColumn("round", F.lit(rnd.round)),
+        bands=duplicates.new_bands(marked, known_contents, scheme_of(settings)).withColumn("round", F.lit(rnd.round)),
         new_keys=fresh.select("url_key", F.lit(rnd.round).alias("round")),
         hosts=advance.next_hosts(known_hosts, states, horizons, rnd.round),
         frontier=frontier,
@@ -96,7 +96,11 @@ def mark_duplicates(lake: Lake, settings: Settings, rnd: RoundRow, outcomes: Dat
     known = find(lake.run(schemas.CONTENT_CHECKSUMS, rnd.versions), keys, "oldest", ()).localCheckpoint()
     exact = duplicates.mark_exact(outcomes, known, rnd.round)
     bands = find(lake.run(schemas.NEAR_DUPLICATES, rnd.versions), duplicates.band_keys(outcomes), "oldest")
-    return duplicates.mark_near(exact, bands, scheme_of(settings), settings, rnd.round).localCheckpoint(), known
+    bands = bands.localCheckpoint()
+    texts = bands.select(F.col("text_checksum").alias("checksum"))
+    contents = find(lake.run(schemas.CONTENT_CHECKSUMS, rnd.versions), texts, "oldest", ["signature"])
+    similar = duplicates.with_signatures(bands, contents)
+    return duplicates.mark_near(exact, similar, scheme_of(settings), settings, rnd.round).localCheckpoint(), known
 
 
 def find_new_urls(

@@ -112,18 +112,24 @@ def _contents(fetched: DataFrame) -> DataFrame:
         F.lit("crawl-data/FILL/segments/0/warc/fill.warc.gz").alias("warc_filename"),
         (F.col("id") * 9_000).alias("warc_record_offset"), F.lit(9_000).alias("warc_record_length"),
         F.concat(F.lit("<urn:uuid:"), F.md5(F.col("url")), F.lit(">")).alias("warc_record_id"),
+        F.when((F.col("kind") == "text") & (F.col("id") % 20 == 0), _signature()).alias("signature"),
     )  # fmt: skip
 
 
 def _bands(documents: DataFrame, scheme: str) -> DataFrame:
     number = F.col("id").cast("string")
-    signature = F.concat(F.unhex(F.sha2(number, 512)), F.unhex(F.sha2(F.concat(F.lit("-"), number), 512)))
     bands = F.sequence(F.lit(0), F.lit(BANDS - 1))
     keys = F.transform(bands, lambda band: F.xxhash64(_band(number, band)))
     return documents.select(
-        "url_key", F.lit(0).alias("round"), signature.alias("signature"), F.lit(scheme).alias("scheme"),
+        "url_key", F.lit(0).alias("round"), F.lit(scheme).alias("scheme"),
+        F.xxhash64(F.concat(F.lit("text"), number)).alias("text_checksum"),
         F.explode(keys).alias("band_key"),
     )  # fmt: skip
+
+
+def _signature() -> Column:
+    number = F.col("id").cast("string")
+    return F.concat(F.unhex(F.sha2(number, 512)), F.unhex(F.sha2(F.concat(F.lit("-"), number), 512)))
 
 
 def _band(number: Column, band: Column) -> Column:

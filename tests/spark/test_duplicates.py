@@ -24,7 +24,16 @@ def known_content(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
 
 
 def known_bands(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
-    return frame(spark, BANDS, [{"round": 1, "scheme": SCHEME, **row} for row in rows])
+    """Each row with a text of its own."""
+    texts = [{"text_checksum": number, **row} for number, row in enumerate(rows)]
+    bands = [{"round": 1, "scheme": SCHEME, **row} for row in texts]
+    contents = [
+        {"kind": kind, "checksum": row["text_checksum"], "signature": row["signature"] if kind == "text" else None}
+        for row in texts
+        for kind in ("payload", "text")
+    ]
+    stored = [{name: value for name, value in row.items() if name != "signature"} for row in bands]
+    return duplicates.with_signatures(frame(spark, BANDS, stored), known_content(spark, *contents))
 
 
 def matches(marked: DataFrame) -> dict[str, tuple[Any, ...] | None]:
@@ -97,11 +106,17 @@ def test_new_contents_and_bands_are_those_nobody_had(spark: SparkSession) -> Non
             outcome(A, payload_checksum=5, text_checksum=7, bands=[1, 2], signature=signature(0)),
             outcome(B, payload_checksum=5, text_checksum=8, bands=[3], signature=signature(99), fetch_time=at(2)),
             outcome(C, payload_checksum=9, text_checksum=None, bands=None, warc_record_type="revisit"),
+            outcome(D, payload_checksum=12, text_checksum=11, bands=[4, 5], signature=signature(50), fetch_time=at(3)),
         ],
     )
     known = known_content(spark, {"checksum": 7, "kind": "text", "url_key": key_of(A)})
     marked = duplicates.mark_exact(batch, known, 4)
     rows = duplicates.new_contents(marked, known).collect()
-    assert {(row["kind"], row["checksum"], row["url"]) for row in rows} == {("payload", 5, A), ("text", 8, B)}
-    bands = duplicates.new_bands(marked, SCHEME).collect()
-    assert {(row["band_key"], row["url_key"]) for row in bands} == {(1, key_of(A)), (2, key_of(A))}
+    assert {(row["kind"], row["checksum"], row["url"], row["signature"]) for row in rows} == {
+        ("payload", 5, A, None), ("text", 8, B, signature(99)),
+        ("payload", 12, D, None), ("text", 11, D, signature(50)),
+    }  # fmt: skip
+    bands = duplicates.new_bands(marked, known, SCHEME).collect()
+    assert {(row["band_key"], row["url_key"], row["text_checksum"]) for row in bands} == {
+        (4, key_of(D), 11), (5, key_of(D), 11),
+    }, "A had that text before: its bands are there"  # fmt: skip
