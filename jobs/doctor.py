@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import resource
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +23,7 @@ from jobs.java import install_command
 
 SPARE_FILES = 256  # of a fetch process, beside its connections: segments, spools, libraries
 CLOCK_TOLERANCE_S = 86_400.0
+RACES = 50
 
 
 class Check(NamedTuple):
@@ -131,7 +134,25 @@ def _try_store(store: Store) -> str:
             return "a new file could not be created"
         if store.put_new(path, b"another"):
             return "a file was created twice"
-        return "" if store.read(path) == b"orbweaver" else "a file read back differently"
+        if store.read(path) != b"orbweaver":
+            return "a file read back differently"
+    finally:
+        store.delete(path)
+    unfair = sum(_has_two_winners(store) for _ in range(RACES))
+    return f"of two that created a file at once both were told that they did ({unfair} of {RACES})" if unfair else ""
+
+
+def _has_two_winners(store: Store) -> bool:
+    """Let two create one file at the same moment: a store that looks first and writes then lets both."""
+    path, start = f"doctor-{uuid4()}", threading.Barrier(2)
+
+    def create(content: bytes) -> bool:
+        start.wait()
+        return store.put_new(path, content)
+
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            return all(pool.map(create, (b"one", b"another")))
     finally:
         store.delete(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,21 @@ def test_a_store_that_cannot_be_used_says_why(lake: str, said: str) -> None:
 def test_a_store_that_creates_a_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalStore, "put_new", lambda store, path, data: store.put(path, data) is None)
     assert doctor.check_store(str(tmp_path)).found == "a file was created twice"
+
+
+def test_a_store_that_looks_first_and_writes_then_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_and_write(store: LocalStore, path: str, data: bytes) -> bool:
+        if store.exists(path):
+            return False
+        time.sleep(0.002)
+        store.put(path, data)
+        return True
+
+    monkeypatch.setattr(LocalStore, "put_new", look_and_write)
+    bad = doctor.check_store(str(tmp_path))
+    assert not bad.ok
+    assert bad.found.startswith("of two that created a file at once both were told that they did (")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_clock_before_the_installation_is_wrong() -> None:
