@@ -54,3 +54,13 @@ def test_a_list_that_cannot_be_had_is_said_and_nothing_is_added(
     assert said.code == 2
     assert f"{origin}{path}" in said.err
     assert Store.open(str(tmp_path)).list("inbox") == []
+
+
+def test_a_list_that_is_too_long_is_refused_whole(
+    run: Run, origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.inject.MAX_LIST_BYTES", len(LIST) - 1)
+    said = run("inject", f"@{origin}/list", "--lake", str(tmp_path))
+    assert said.code == 2
+    assert "longer than" in said.err
+    assert Store.open(str(tmp_path)).list("inbox") == []
