@@ -7,8 +7,9 @@ relative to the root of the lake, with `/`. Names that end in `.open` are writes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -26,6 +27,14 @@ class ObjectWriter(Protocol):
     def tell(self) -> int: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
+
+
+class Upload(NamedTuple):
+    """A file that was begun in parts and not finished: its path, the upload's id, and when it began (epoch seconds)."""
+
+    path: str
+    id: str
+    started: float
 
 
 class Store(ABC):
@@ -85,6 +94,14 @@ class Store(ABC):
         """Paths of writes that did not finish, in the folder and below, sorted: of which `list` says nothing. A bucket
         has none: what was not completed never gets a name."""
         return []
+
+    def uploads(self) -> Sequence[Upload]:
+        """What was begun in parts and not finished, oldest first. Only a bucket knows such things."""
+        return ()
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Give an upload up; one that is over is fine."""
+        return
 
     def empty_folders(self, prefix: str) -> list[str]:
         """Paths of the folders below this one that hold nothing, sorted. A bucket has no folders."""

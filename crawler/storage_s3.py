@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from configparser import ConfigParser
 from contextlib import suppress
 from datetime import timedelta
@@ -20,7 +21,8 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
-from crawler.storage import OPEN_SUFFIX, ObjectWriter, Store, checked, normal_uri
+from crawler.storage import OPEN_SUFFIX, ObjectWriter, Store, Upload, checked, normal_uri
+from crawler.storage_s3_uploads import abort_upload, unfinished_uploads
 
 if TYPE_CHECKING:
     from obstore import WritableFile
@@ -77,6 +79,12 @@ class BucketStore(Store):
         with suppress(FileNotFoundError):  # S3 says nothing, other stores do
             self._client.delete(checked(path))
 
+    def uploads(self) -> Sequence[Upload]:
+        return unfinished_uploads(self.uri, s3_config(), TRIES)
+
+    def abort_upload(self, upload: Upload) -> None:
+        abort_upload(self.uri, upload, s3_config(), TRIES)
+
     def open_writer(self, path: str) -> ObjectWriter:
         return BucketWriter(path, self._client)
 
@@ -97,7 +105,7 @@ class BucketWriter:
     """A multipart upload: the object appears when it is completed.
 
     A part that is under way while the upload is given up may stay behind, and so does the upload of a process that was
-    killed: nobody sees them, and the bucket's lifecycle rule for unfinished uploads removes them.
+    killed: nobody sees them, and `gc` or the bucket's lifecycle rule for unfinished uploads removes them.
     """
 
     def __init__(self, path: str, client: ObjectStore) -> None:

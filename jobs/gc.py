@@ -11,7 +11,7 @@ from typing import Any
 
 from crawler import schemas
 from crawler.fetch.segment_files import SUBSETS
-from crawler.storage import Store
+from crawler.storage import Store, Upload
 from crawler.tables.lock import hold_lock
 from crawler.tables.reader import Reader, pc
 from jobs.exits import BAD_USE, Stop
@@ -21,6 +21,7 @@ from jobs.words import count_of, instant, size
 DAY_S = 86_400.0
 LEAST_OPEN_AGE_S = 3_600.0
 """Commands that take no lock, such as `inject`, have half-written files for a moment."""
+UPLOAD_ID = "?uploadId="  # as S3 writes it
 CHECK_EVERY = 100  # files removed between two looks at the lock
 ARCHIVE, PARQUETS = "crawl-data", ("outcomes", "discoveries", "hosts")
 NAMES_FILES = ("outcomes", "discoveries", "hosts", "warcs")  # columns of `segments`
@@ -30,7 +31,7 @@ NAMES_FILES = ("outcomes", "discoveries", "hosts", "warcs")  # columns of `segme
 class Rubbish:
     """Something that nothing names. `modified` is in epoch seconds; a folder has no bytes."""
 
-    kind: str  # segment file, half-written, lock, progress, lease, folder
+    kind: str  # segment file, half-written, upload, lock, progress, lease, folder
     path: str
     bytes: int
     modified: float
@@ -65,8 +66,8 @@ def find_rubbish(store: Store, older_than_s: float, now: float) -> list[Rubbish]
         rows = [row["recorded_at"] for row in reader.rounds if row["round"] == opened["round"]]
         until = min(until, min(rows).timestamp())
     found = [*orphans(store, reader), *half_written(store), *old_tokens(store), *of_past_rounds(store, reader)]
-    dated = (_dated(store, kind, path) for kind, path in found)
-    limits = {"half-written": min(until, now - LEAST_OPEN_AGE_S)}
+    dated = [_dated(store, kind, path) for kind, path in found] + unfinished_uploads(store)
+    limits = dict.fromkeys(("half-written", "upload"), min(until, now - LEAST_OPEN_AGE_S))
     old = (one for one in dated if one is not None and one.modified < limits.get(one.kind, until))
     return sorted((one for one in old if not _is_of(opened, one.path)), key=lambda one: one.path)
 
@@ -113,6 +114,11 @@ def half_written(store: Store) -> Iterator[tuple[str, str]]:
     return (("half-written", path) for path in store.unfinished(""))
 
 
+def unfinished_uploads(store: Store) -> list[Rubbish | None]:
+    """Files that were sent in parts and never completed, each with its id behind its path."""
+    return [Rubbish("upload", f"{one.path}{UPLOAD_ID}{one.id}", 0, one.started) for one in store.uploads()]
+
+
 def old_tokens(store: Store) -> Iterator[tuple[str, str]]:
     """The lock's tokens but the highest, which says who holds it."""
     return (("lock", path) for path in store.list("lock")[:-1])
@@ -139,8 +145,18 @@ def remove_rubbish(store: Store, older_than_s: float, now: float) -> list[Rubbis
         for count, one in enumerate(found):
             if count % CHECK_EVERY == 0:
                 lock.check()
-            store.remove_folder(one.path) if one.kind == "folder" else store.delete(one.path)
+            _remove(store, one)
         return found
+
+
+def _remove(store: Store, one: Rubbish) -> None:
+    if one.kind == "folder":
+        store.remove_folder(one.path)
+    elif one.kind == "upload":
+        path, _, number = one.path.rpartition(UPLOAD_ID)
+        store.abort_upload(Upload(path, number, one.modified))
+    else:
+        store.delete(one.path)
 
 
 def as_text(found: Iterable[Rubbish], *, is_removed: bool) -> str:

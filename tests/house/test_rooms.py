@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "crawler.settings_text": ("crawler.settings",),
     "crawler.storage": ("crawler.storage_local", "crawler.storage_s3"),
     "crawler.storage_local": ("crawler.storage",),
-    "crawler.storage_s3": ("crawler.storage",),
+    "crawler.storage_s3": ("crawler.storage", "crawler.storage_s3_uploads"),
+    "crawler.storage_s3_uploads": ("crawler.storage",),
     "crawler.page": (),
     "crawler.fetch": (
         "crawler",
