@@ -174,6 +174,7 @@ _EMBEDDED = {
     "spark.sql.adaptive.enabled": "false",  # planning costs more than it saves on one machine
     "spark.sql.codegen.wholeStage": "false",
     "spark.ui.enabled": "false",
+    "spark.python.daemon.module": "crawler.worker_daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "crawler.settings_files": ("crawler.settings", "crawler.settings_rules", "crawler.settings_text"),
     "crawler.settings_rules": ("crawler.settings",),
     "crawler.settings_text": ("crawler.settings",),
+    "crawler.worker_daemon": (),
     "crawler.storage": ("crawler.storage_local", "crawler.storage_s3"),
     "crawler.storage_local": ("crawler.storage",),
     "crawler.storage_s3": ("crawler.storage", "crawler.storage_s3_uploads"),
@@ -69,7 +70,7 @@ MUST_NOT_IMPORT = {
     "crawler.tables": ("requests", "httptools"),
 }
 
-KNOWS_SPARK = ("crawler.spark", "crawler.transforms", "crawler.tables")
+KNOWS_SPARK = ("crawler.spark", "crawler.worker_daemon", "crawler.transforms", "crawler.tables")
 
 
 def room(module: str) -> str:

@@ -148,6 +148,6 @@ def seeded_lake(folder: Path, web: DemoWeb) -> Store:
 
 def processes_of(session: int, who: str) -> list[int]:
     """The JVMs, or the Python workers, of a driver's session."""
-    wanted = b"java" if who == JVM else b"pyspark.daemon"
+    wanted = b"java" if who == JVM else b"worker_daemon"
     commands = {member: Path(f"/proc/{member}/cmdline") for member in session_members(session)}
     return [member for member, path in commands.items() if path.exists() and wanted in path.read_bytes()]
