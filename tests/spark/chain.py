@@ -13,7 +13,6 @@ from pathlib import Path
 
 from crawler.settings import SegmentSettings, Settings, SparkSettings
 from crawler.storage import Store
-from crawler.tables.ledger import Ledger, State
 from tests.spark.crawled import settings_for
 from tests.spark.driver import Driver, session_members
 from tests.web import DemoWeb, Scale
@@ -95,11 +94,6 @@ class KilledCrawl:
         """Leave no process behind."""
         for driver in self._started:
             driver.close()
-
-    def is_planned(self, number: int) -> bool:
-        """True while the round is fetched."""
-        newest = Ledger(Store.open(str(self.lake))).newest()
-        return bool(newest) and (newest[-1].round, newest[-1].state) == (number, State.PLANNED)
 
     def _start(self) -> None:
         number = len(self._started)
