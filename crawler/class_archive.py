@@ -1,6 +1,7 @@
 """Java's archive of the classes a round loads: with it a session starts some seconds sooner, without it just as well.
 
-Java itself refuses an archive that was made by another Java or of other jars, and goes on without.
+Java itself refuses an archive that was made by another Java or of other jars, and goes on without. A file that was cut
+would crash it, so the name is given to whole files only.
 """
 
 from __future__ import annotations

@@ -44,15 +44,15 @@ def _client(config: dict[str, str], tries: int) -> Any:
     from botocore.config import Config  # late: only `gc` needs it
     from botocore.session import get_session
 
-    keys = {name: config.get(name) for name in ("access_key_id", "secret_access_key")}
     return get_session().create_client(
         "s3",
         region_name=config.get("region"),
         endpoint_url=config.get("endpoint"),
+        aws_access_key_id=config.get("access_key_id"),
+        aws_secret_access_key=config.get("secret_access_key"),
         aws_session_token=config.get("session_token"),
         config=Config(
             retries={"total_max_attempts": tries, "mode": "standard"},
             s3={"addressing_style": "path" if "endpoint" in config else "auto"},
         ),
-        **{f"aws_{name}": value for name, value in keys.items()},
     )
