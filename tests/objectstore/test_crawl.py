@@ -68,6 +68,7 @@ def test_two_rounds_commit_though_the_server_stumbles(
     assert different(found, expected) == {}
 
 
+@pytest.mark.usefixtures("proxy")  # which makes creates atomic, as the doctor wants them
 def test_every_command_works_and_the_secret_is_nowhere(as_client: ObjectServer, web: DemoWeb, tmp_path: Path) -> None:
     lake = f"s3://{BUCKET}/commands/lake"
     orbweaver = Orbweaver(lake, settings_of(web), tmp_path)

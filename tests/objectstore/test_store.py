@@ -13,6 +13,7 @@ import pytest
 
 from crawler import storage_s3
 from crawler.storage import Store
+from jobs import doctor
 from tests.objectstore.fault_proxy import FaultProxy
 from tests.objectstore.server import BUCKET, ObjectServer
 
@@ -36,6 +37,15 @@ def parts_held(server: ObjectServer, at_least: int = 0) -> int:
         if held >= at_least or time.monotonic() > end:
             return held
         time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("proxy")
+def test_the_doctor_finds_out_who_may_hold_a_lake(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server alone looks first and renames then; behind the proxy it creates one object at a time."""
+    lake = f"s3://{BUCKET}/{uuid4()}"
+    assert doctor.check_store(lake).ok
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    assert "both were told that they did" in doctor.check_store(lake).found
 
 
 def test_of_a_hundred_creators_one_wins(store: Store) -> None:
