@@ -102,7 +102,7 @@ def test_every_kill_hit_its_place(chain: Chain) -> None:
     ]  # fmt: skip
     assert len(chain.kills) >= 20
     counts = {kill.where: kill.requests for kill in chain.kills}  # of two with one name the later
-    assert counts["commit.plans"] == counts["fetch.begin"] == 0
+    assert counts["commit.plans"] == 0  # at fetch.begin one task died, and the other may have begun
     in_fetch = [counts[name] for name in ("fetch.begin", "warc.record:7", *AT_RANDOM, "segment.sealed")]
     assert all(one < next_one for one, next_one in pairwise(in_fetch))
     assert counts["fetch.returned"] == counts["commit.segments"] == len(chain.requests)
