@@ -22,6 +22,7 @@ HOST_COLUMNS = (
     Column("registered_domain", "string", "Registered domain by the public suffix list; the host itself for an IP."),
     Column("addresses", ADDRESSES, "Last answer of the resolver, each address with its expiry."),
     Column("robots", ROBOTS, "Last robots.txt per scheme: when, final HTTP status (0: unreachable), body."),
+    Column("robots_hosts", "array<string>", "Other hosts that its robots.txt led to; plans keep them together."),
     Column("crawl_delay_s", "double", "Crawl-delay that robots.txt asks of us, as written."),
     Column("not_before", "double", "Epoch seconds of real time before which no request is made (Retry-After)."),
     Column("last_request_at", "double", "Epoch seconds of real time at which the last request began."),

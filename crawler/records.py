@@ -100,6 +100,7 @@ class HostState:
     host: str
     addresses: tuple[KnownAddress, ...] = ()
     robots: tuple[RobotsCopy, ...] = ()
+    robots_hosts: tuple[str, ...] = ()  # other hosts to which its robots.txt led
     crawl_delay_s: float | None = None  # as robots.txt says it, not capped
     not_before: float = 0.0  # no request before this time (Retry-After, back-off)
     last_request_at: float = 0.0  # start of the last request

@@ -101,6 +101,8 @@ PLANS = Table(
         Column("rows", "bigint", "1 for a planned URL, the number of URLs for what was left out."),
         Column("position", "int", "Place in its host's back queue."),
         Column("gap_factor", "int", "The partition keeps this many times the gap to the host's addresses."),
+        Column("grouped_by", "array<string>",
+               "Addresses and robots hosts no other partition asks without a wider gap; at position 0 only."),
         Column("host_state", "struct<" + ",".join(f"{c.name}:{c.type}" for c in HOST_COLUMNS) + ">",
                "What is known of the host, on the row at position 0 only."),
         Column("partition", "int", "Fetch partition; all hosts of a server are in one. Partition of the table, too."),

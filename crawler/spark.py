@@ -6,6 +6,7 @@ it, and it refuses to start where a second copy of a task could run on purpose.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import sys
@@ -22,13 +23,14 @@ from crawler.jars import jar_paths
 from crawler.java import find_java
 from crawler.page.filters import UrlFilters
 from crawler.page.url import Refusal, UrlPolicy, registered_domain
-from crawler.records import PartitionTask, SealedSegment
+from crawler.records import KnownAddress, PartitionTask, SealedSegment
 from crawler.settings import Settings
 from crawler.storage import Store
 
 JUDGED = tuple(column for column in schemas.SEEDS.columns if column.name != "round")
 MAX_LINE_CHARS = 4_096
 LINES_A_BATCH = 10_000
+LOOKUP_SHARE = 0.05  # of a round's time, for names before it begins; the rest are looked up when their turn comes
 
 
 class UnsafeSession(Exception):
@@ -99,6 +101,16 @@ def fetch_partitions(spark: SparkSession, tasks: Sequence[PartitionTask], settin
     return [segment for manifest in manifests for segment in manifest]
 
 
+def resolve_hosts(spark: SparkSession, hosts: Sequence[str], settings: Settings) -> dict[str, tuple[KnownAddress, ...]]:
+    """The addresses of those hosts that have one we may connect to, as far as name servers give them in a small part
+    of the round's time; the executors ask."""
+    if not hosts:
+        return {}
+    tasks = min(len(hosts), spark.sparkContext.defaultParallelism)
+    look_up = partial(_look_up, settings=settings)
+    return dict(spark.sparkContext.parallelize(list(hosts), tasks).mapPartitions(look_up).collect())
+
+
 def refuse_speculation(spark: SparkSession) -> None:
     """Raise where Spark may start a second copy of a running fetch task."""
     if spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
@@ -117,6 +129,13 @@ def _fetch_one(task: PartitionTask, settings: Settings) -> list[SealedSegment]:
     from crawler.fetch.partition import fetch_partition  # only executors need the fetch room
 
     return fetch_partition(task, settings)
+
+
+def _look_up(hosts: Iterable[str], settings: Settings) -> Iterable[tuple[str, tuple[KnownAddress, ...]]]:
+    from crawler.fetch.resolver import resolve_all, resolver_for
+
+    within_s = LOOKUP_SHARE * settings.round.time_limit_s
+    return asyncio.run(resolve_all(resolver_for(settings.fetch), hosts, within_s)).items()
 
 
 def judge_inbox(spark: SparkSession, store: Store, paths: Sequence[str], settings: Settings) -> DataFrame:

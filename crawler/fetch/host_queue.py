@@ -28,6 +28,7 @@ class HostRun:
     addresses: tuple[KnownAddress, ...] = ()
     address_at: int = 0
     robots: tuple[RobotsCopy, ...] = ()
+    robots_hosts: tuple[str, ...] = ()
     rules: dict[str, tuple[Robots, float]] = field(default_factory=dict)  # by scheme, with the time they hold until
     unreachable: dict[str, str] = field(default_factory=dict)  # schemes whose robots.txt is out of reach, and why
     quest: RobotsQuest | None = None
@@ -45,6 +46,7 @@ class HostRun:
         """The host at the start of its partition."""
         state = planned.state
         run = cls(plan, state, turn, planned.first, planned.end, addresses=state.addresses, robots=state.robots)
+        run.robots_hosts = state.robots_hosts
         run.current = run._look_up(1)
         return run
 

@@ -7,14 +7,12 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import uvloop
 
 from crawler.faults import fault
-from crawler.fetch.addresses import address_policy
 from crawler.fetch.capture import Capturer
 from crawler.fetch.host_queue import HostRun
 from crawler.fetch.lease import Lease, take_over
@@ -26,7 +24,7 @@ from crawler.fetch.policies import product_token, url_filters, url_policy, user_
 from crawler.fetch.politeness import Politeness
 from crawler.fetch.progress import Heartbeat
 from crawler.fetch.recorder import Recorder
-from crawler.fetch.resolver import Resolver, parse_host_map
+from crawler.fetch.resolver import resolver_for
 from crawler.fetch.robots_cache import fresh_copy
 from crawler.fetch.robots_desk import RobotsDesk
 from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcomes
@@ -101,11 +99,11 @@ class _Partition:
         policy, filters = url_policy(settings), url_filters(settings, task.scope)
         resumed_at = clock() if lease.number > 1 else None
         self._politeness = Politeness(fetch, clock, task.partitions, resumed_at)
-        self._resolver = Resolver(host_map(fetch.host_map), address_policy(fetch), fetch.dns_ttl_s, clock)
+        self._resolver = resolver_for(fetch, clock)
         agent = user_agent(settings.crawl)
         network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)
         self._parser = PageParser(settings.page, token)
-        self._robots = RobotsDesk(network, recorder, policy, filters, token)
+        self._robots = RobotsDesk(network, recorder, policy, filters, token, task.partitions)
         capturer = Capturer(settings, policy, filters, self._parser)
         self._visitor = Visitor(network, capturer, recorder, self._robots)
 
@@ -142,11 +140,6 @@ class _Partition:
             self._visitor.give_up(host, Outcome.HOST_FAILED, "out of the round since an earlier attempt")
             return
         loop.queue.push(host, self._politeness.host_ready_at(turn))
-
-
-def host_map(path: str) -> dict[str, list[str]]:
-    """The host map file of the settings, read where the partition runs."""
-    return parse_host_map(Path(path).read_text(encoding="utf-8")) if path else {}
 
 
 async def _first_to_end(work: Any, beating: asyncio.Task[None]) -> None:

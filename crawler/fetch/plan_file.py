@@ -18,7 +18,7 @@ from crawler.storage import Store
 URL_FIELDS = ("url_key", "url", "host", "depth", "tier", "etag", "last_modified", "content_digest",
               "digest_record_id", "digest_date")  # fmt: skip
 _URL_COLUMNS = [*URL_FIELDS, "kind", "position"]
-_STATE_COLUMNS = ["host", "kind", "position", "gap_factor", "host_state"]
+_STATE_COLUMNS = ["host", "kind", "position", "gap_factor", "grouped_by", "host_state"]
 BATCH_ROWS = 8_192
 
 Row = Mapping[str, Any]
@@ -29,7 +29,7 @@ _Known = tuple[HostState, frozenset[str]]
 class PlannedHost:
     """A host and its rows of the plan, from `first` to before `end`.
 
-    `grouped_by`: the addresses by which the plan put it into this partition.
+    `grouped_by`: the addresses and robots hosts by which the plan put it into this partition.
     """
 
     state: HostState
@@ -103,16 +103,12 @@ def _is_in_order(urls: pa.Table) -> bool:
 
 
 def _host_states(table: pa.Table, newer: Mapping[str, Row]) -> dict[str, _Known]:
-    """What is known of each host, and the addresses by which it was grouped."""
-    factors = table.group_by("host").aggregate([("gap_factor", "max")]).to_pylist()
-    known = table.filter(pc.is_valid(table["host_state"])).select(["host", "host_state"]).to_pylist()
-    rows: dict[str, Row] = {row["host"]: row["host_state"] for row in known}
+    """What is known of each host, and by what it was grouped."""
     states = {}
-    for one in factors:
-        host, factor = one["host"], one["gap_factor_max"] or 1
-        planned = rows.get(host) or {}
-        grouped_by = frozenset(address["address"] for address in planned.get("addresses") or ())
-        states[host] = host_state(host, newer.get(host) or planned, factor), grouped_by
+    for row in table.to_pylist():
+        host = row["host"]
+        state = host_state(host, newer.get(host) or row["host_state"] or {}, row["gap_factor"] or 1)
+        states[host] = state, frozenset(row["grouped_by"] or ())
     return states
 
 
@@ -125,6 +121,7 @@ def host_state(host: str, row: Row, gap_factor: int = 1) -> HostState:
             RobotsCopy(one["scheme"], one["fetched_at"], one["status"], one["body"] or b"")
             for one in row.get("robots") or ()
         ),
+        robots_hosts=tuple(row.get("robots_hosts") or ()),
         crawl_delay_s=row.get("crawl_delay_s"),
         not_before=row.get("not_before") or 0.0,
         last_request_at=row.get("last_request_at") or 0.0,

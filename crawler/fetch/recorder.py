@@ -139,6 +139,7 @@ def host_row(host: HostRun) -> Row:
         "registered_domain": registered_domain(host.host),
         "addresses": [asdict(address) for address in host.addresses],
         "robots": [asdict(copy) for copy in host.robots],
+        "robots_hosts": list(host.robots_hosts),
         "crawl_delay_s": host.turn.crawl_delay_s,
         "not_before": host.turn.not_before,
         "last_request_at": host.turn.last_request_at,

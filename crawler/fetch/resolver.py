@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 
-from crawler.fetch.addresses import AddressPolicy
+from crawler.fetch.addresses import AddressPolicy, address_policy
 from crawler.records import KnownAddress
+from crawler.settings import FetchSettings
 
 Lookup = Callable[[str], Awaitable[list[str]]]
 NEGATIVE_TTL_S = 60.0
 MAX_ADDRESSES = 16
+LOOKUPS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class SystemLookup:
     """getaddrinfo in threads of its own, so that hanging name servers cannot use up the loop's other threads."""
 
     timeout_s: float = 10.0
-    threads: int = 16
+    threads: int = LOOKUPS_AT_ONCE
     _pool: ThreadPoolExecutor | None = field(default=None, init=False)
 
     async def __call__(self, name: str) -> list[str]:
@@ -136,6 +141,29 @@ class Resolver:
     def _keep(self, name: str, resolved: Resolved, ttl_s: float) -> Resolved:
         self._known[name] = (self._clock() + ttl_s, resolved)
         return resolved
+
+
+def resolver_for(settings: FetchSettings, clock: Callable[[], float] = time.time) -> Resolver:
+    """The resolver of the settings; the host map is read where it is made."""
+    host_map = parse_host_map(Path(settings.host_map).read_text(encoding="utf-8")) if settings.host_map else {}
+    return Resolver(host_map, address_policy(settings), settings.dns_ttl_s, clock)
+
+
+async def resolve_all(resolver: Resolver, hosts: Iterable[str], within_s: float) -> dict[str, tuple[KnownAddress, ...]]:
+    """The addresses of those hosts (host keys) that have any, as far as name servers answer within so many seconds."""
+    found: dict[str, tuple[KnownAddress, ...]] = {}
+    waiting = iter(hosts)
+
+    async def ask() -> None:
+        for host in waiting:
+            if addresses := (await resolver.resolve(host)).addresses:
+                found[host] = addresses
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s), asyncio.TaskGroup() as group:
+            for _ in range(LOOKUPS_AT_ONCE):
+                group.create_task(ask())
+    return found
 
 
 def _getaddrinfo(name: str) -> list[str]:

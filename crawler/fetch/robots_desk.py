@@ -25,9 +25,10 @@ from crawler.fetch.robots_cache import (
 from crawler.page.filters import UrlFilters
 from crawler.page.robots import Robots
 from crawler.page.url import Refusal, UrlPolicy
-from crawler.records import RobotsCopy
+from crawler.records import Outcome, RobotsCopy
 
 SITEMAP_DEPTH = 1
+MAX_ROBOTS_HOSTS = 8
 _LEAST_TTL_S = 600.0  # of a copy from this round, so that a TTL of 0 means "once a round" and not "before each page"
 
 
@@ -40,7 +41,9 @@ class RobotsDesk:
     policy: UrlPolicy
     filters: UrlFilters
     product_token: str
+    partitions: int = 1  # of the round
     _turns: dict[str, Turn] = field(default_factory=dict)
+    _strangers: dict[str, Turn] = field(default_factory=dict)  # hosts without URLs here
 
     def register(self, host: HostRun) -> None:
         """A redirect that leads to this host takes its turn like any other request."""
@@ -65,6 +68,8 @@ class RobotsDesk:
         if host.quest is None or host.quest.scheme != scheme:
             host.quest = RobotsQuest(scheme, host.host)
         quest, now = host.quest, self.network.clock()
+        if not self._is_ours(host, quest.target):
+            return self._leave(host, quest)
         turn, address = await self._target(host, quest)
         if address is None:
             return self._fail(host, quest, None)
@@ -80,11 +85,28 @@ class RobotsDesk:
             self.recorder.touch(host)
             exchange.close()
 
+    def _is_ours(self, host: HostRun, target: str) -> bool:
+        """True when no other partition of the round asks that host."""
+        return self.partitions == 1 or target in self._turns or target in host.turn.grouped_by
+
+    def _leave(self, host: HostRun, quest: RobotsQuest) -> float:
+        """The rules are on a host that another partition may be asking. The next plan puts the two together; where it
+        could not, because too many hosts lead there, nothing is allowed."""
+        if quest.target in host.robots_hosts:
+            return self._give_up(host, quest, f"{quest.target} has those of too many hosts")
+        reason = f"robots.txt is on {quest.target}, which another partition may ask; the next plan puts them together"
+        self.recorder.settle_rest(host, Outcome.NOT_REACHED, reason)
+        host.robots_hosts = (quest.target, *host.robots_hosts)[:MAX_ROBOTS_HOSTS]
+        self.recorder.touch(host)
+        return self.network.clock()
+
     async def _target(self, host: HostRun, quest: RobotsQuest) -> tuple[Turn, str | None]:
         """The turn and the address of the server that the quest has come to."""
         if quest.target == host.host:
             return host.turn, host.address
-        turn = self._turns.setdefault(quest.target, Turn())
+        turn = self._turns.get(quest.target) or self._strangers.get(quest.target)
+        if turn is None:  # an earlier round may have asked it just now
+            turn = self._strangers[quest.target] = Turn(self.network.clock(), grouped_by=host.turn.grouped_by)
         resolved = await self.network.resolver.resolve(quest.target)
         return turn, resolved.addresses[0].address if resolved.addresses else None
 

@@ -98,46 +98,52 @@ def within_round(ranked: DataFrame, max_urls: int) -> DataFrame:
     return ranked.join(taken, on="url_key", how="left").withColumn("reason", rest).drop("place")
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What decides where a host goes. `names`: its own, and those of the hosts that its robots.txt led to."""
+
+    host_key: int
+    domain: str
+    addresses: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Grouping:
-    """Where each host goes: its fetch partition, and how many times the gap to its addresses it must keep."""
+    """Where each host goes: its fetch partition, how many times the gap to its addresses it must keep, and which of its
+    addresses and names bind it there."""
 
-    host_keys: np.ndarray
     partitions: np.ndarray
     gap_factors: np.ndarray
+    bound_by: list[list[str]]
 
 
-def group_by_server(
-    host_keys: Sequence[int],
-    domains: Sequence[str],
-    addresses: Sequence[Sequence[str]],
-    partitions: int,
-    max_hosts: int,
-) -> Grouping:
-    """Fetch partitions by a hash of the server: hosts of one registered domain or one known address stay together.
+def group_by_server(servers: Sequence[Server], partitions: int, max_hosts: int) -> Grouping:
+    """Fetch partitions by a hash of the server: hosts of one registered domain, of one known address, or of one
+    robots.txt stay together.
 
-    A domain or address with more than `max_hosts` hosts is a platform and binds nothing; a host on such an address may
-    meet others of it in every partition, so each partition keeps `partitions` times the gap to it.
+    What more than `max_hosts` hosts share is a platform and binds nothing; a host on such an address may meet others of
+    it in every partition, so each partition keeps `partitions` times the gap to it.
     """
-    by_domain = _members({at: [domain] for at, domain in enumerate(domains)})
-    by_address = _members(dict(enumerate(addresses)))
-    platforms = {address for address, hosts in by_address.items() if len(hosts) > max_hosts}
-    bonds = [hosts for hosts in by_domain.values() if len(hosts) <= max_hosts]
-    bonds += [hosts for address, hosts in by_address.items() if address not in platforms]
-    group = _components(len(host_keys), bonds)
-    keys = np.asarray(host_keys, np.int64)
+    domains = _members([server.domain] for server in servers)
+    sites = _members({*server.addresses, *server.names} for server in servers)
+    platforms = {name for name, hosts in sites.items() if len(hosts) > max_hosts}
+    bonds = [hosts for hosts in (*domains.values(), *sites.values()) if len(hosts) <= max_hosts]
+    group = _components(len(servers), bonds)
+    keys = np.fromiter((server.host_key for server in servers), np.int64, len(servers))
     first_key = np.full(group.max(initial=-1) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first_key, group, keys)
     spread = first_key[group].view(np.uint64) * _MIX  # the least key of several is a small one: hash it once more
     hashed = (spread >> np.uint64(40)).astype(np.int64)
-    factors = [partitions if platforms.intersection(known) else 1 for known in addresses]
-    return Grouping(keys, (hashed * partitions >> 24).astype(np.int32), np.asarray(factors, np.int32))
+    factors = [partitions if platforms.intersection(server.addresses) else 1 for server in servers]
+    bound_by = [sorted({*server.addresses, *server.names} - platforms) for server in servers]
+    return Grouping((hashed * partitions >> 24).astype(np.int32), np.asarray(factors, np.int32), bound_by)
 
 
-def _members(names: Mapping[int, Iterable[str]]) -> dict[str, list[int]]:
+def _members(names_of_hosts: Iterable[Iterable[str]]) -> dict[str, list[int]]:
     members: dict[str, list[int]] = {}
-    for at, of_host in names.items():
-        for name in of_host:
+    for at, names in enumerate(names_of_hosts):
+        for name in names:
             members.setdefault(name, []).append(at)
     return members
 
@@ -153,8 +159,13 @@ def _components(size: int, bonds: Sequence[Sequence[int]]) -> np.ndarray:
 
 def plan_rows(ranked: DataFrame, placement: DataFrame, round_number: int) -> DataFrame:
     """Rows of `plans`: the planned URLs with partition and gap, the host's state on the first of each host, and the
-    counts of what was left out by host and reason. `placement`: host_key, partition, gap_factor."""
-    first_only = F.when(F.col("new_position") == 0, F.col("host_state"))
+    counts of what was left out by host and reason.
+
+    `placement`: host_key, partition, gap_factor, grouped_by, and the addresses that count instead of the state's own.
+    """
+    is_first = F.col("new_position") == 0
+    fields = {name: F.col(f"host_state.{name}") for name in HOST_NAMES} | {"addresses": F.col("addresses")}
+    state = F.struct(*(column.alias(name) for name, column in fields.items()))
     in_host = Window.partitionBy("host_key").orderBy("position")
     planned = (
         ranked.where("reason IS NULL")
@@ -167,7 +178,8 @@ def plan_rows(ranked: DataFrame, placement: DataFrame, round_number: int) -> Dat
             F.lit(1).cast("bigint").alias("rows"),
             F.col("new_position").alias("position"),
             "gap_factor",
-            first_only.alias("host_state"),
+            F.when(is_first, F.col("grouped_by")).alias("grouped_by"),
+            F.when(is_first, state).alias("host_state"),
             "partition",
             F.lit(round_number).alias("round"),
         )

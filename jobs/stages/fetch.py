@@ -21,7 +21,7 @@ from crawler.tables.direct import is_done
 from crawler.tables.lake import Lake, round_files, round_rows
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.open_round import advance
-from jobs.stages.plan import partition_count
+from jobs.stages.place import partition_count
 
 Watch = Callable[[Lake, RoundRow], AbstractContextManager[object]]
 
@@ -50,7 +50,7 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
     for file in round_files(lake, schemas.PLANS, rnd.versions, rnd.round):
         if file.partition["partition"] >= 0:
             files[file.partition["partition"]].append(file.path)
-    partitions = partition_count(lake, settings)
+    partitions = max(partition_count(lake, settings), 1 + max(files, default=-1))
     base = PartitionTask(
         lake=lake.store.uri,
         round=rnd.round,

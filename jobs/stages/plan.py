@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from crawler import schemas
-from crawler.page.url import registered_domain
 from crawler.settings import Settings
 from crawler.tables.lake import Lake, round_frame
 from crawler.tables.ledger import RoundRow, State
@@ -18,6 +17,7 @@ from crawler.tables.runs import find
 from crawler.transforms import select
 from crawler.transforms.slots import current_hour
 from jobs.stages.open_round import advance
+from jobs.stages.place import placement
 
 
 def plan_round(lake: Lake, settings: Settings, rnd: RoundRow, versions: dict[str, int]) -> RoundRow:
@@ -42,33 +42,6 @@ def plan_of(lake: Lake, settings: Settings, rnd: RoundRow, versions: dict[str, i
     ranked = select.rank_in_budgets(keyed, settings, time.time())
     within = select.within_round(ranked, settings.round.max_urls).localCheckpoint()
     return select.plan_rows(within, placement(lake, settings, within), rnd.round)
-
-
-def placement(lake: Lake, settings: Settings, within: DataFrame) -> DataFrame:
-    """host_key, partition and gap_factor of every planned host, from its registered domain and known addresses."""
-    hosts = (
-        within.where("reason IS NULL")
-        .groupBy("host_key")
-        .agg(
-            F.first("host").alias("host"), F.first("host_state.addresses.address", ignorenulls=True).alias("addresses")
-        )
-        .orderBy("host_key")
-        .toPandas()
-    )
-    grouping = select.group_by_server(
-        hosts["host_key"].tolist(),
-        [registered_domain(host) for host in hosts["host"]],
-        [() if known is None else tuple(known) for known in hosts["addresses"]],
-        partition_count(lake, settings),
-        settings.round.max_hosts_per_address,
-    )
-    rows = zip(grouping.host_keys.tolist(), grouping.partitions.tolist(), grouping.gap_factors.tolist(), strict=True)
-    return lake.spark.createDataFrame(list(rows), "host_key bigint, partition int, gap_factor int")
-
-
-def partition_count(lake: Lake, settings: Settings) -> int:
-    """Fetch partitions of a round: the setting, or as many as tasks can run at once."""
-    return settings.round.partitions or max(1, lake.spark.sparkContext.defaultParallelism)
 
 
 def count_plan(lake: Lake, versions: dict[str, int], number: int) -> dict[str, int]:

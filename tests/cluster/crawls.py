@@ -17,7 +17,7 @@ from crawler.settings import RoundSettings, SegmentSettings, Settings
 from crawler.settings_text import toml_value
 from crawler.storage import Store
 from crawler.tables.ledger import Ledger, State
-from crawler.transforms.select import group_by_server
+from crawler.transforms.select import Server, group_by_server
 from jobs.package import ENVIRONMENT, package
 from tests.cluster.processes import Cluster, Submitted, plain_environ, wait_until
 from tests.spark.crawled import settings_for
@@ -87,10 +87,11 @@ def port_for_two_tasks() -> int:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = int(free.getsockname()[1])
-        names = list(Web(1, SMALL, port).addresses)
-        domains = [registered_domain(host) for host in names]
-        keys = [host_key(f"{host}:{port}") for host in names]
-        if len({*group_by_server(keys, domains, [[]] * len(keys), PARTITIONS, 50).partitions.tolist()}) == PARTITIONS:
+        servers = [
+            Server(host_key(f"{host}:{port}"), registered_domain(host), (address,))
+            for host, address in Web(1, SMALL, port).addresses.items()
+        ]
+        if len({*group_by_server(servers, PARTITIONS, 50).partitions.tolist()}) == PARTITIONS:
             return port
 
 

@@ -31,16 +31,17 @@ def test_urls_come_by_host_in_the_order_of_their_positions(run: Run) -> None:
 
 
 def test_the_state_is_known_even_when_its_row_is_done(run: Run) -> None:
-    run.plan(A, host_state=host_state(host="a.test", **KNOWN), gap_factor=4).plan(f"{A}2", f"{B}1", gap_factor=4)
+    run.plan(A, host_state=host_state(host="a.test", **KNOWN), gap_factor=4, grouped_by=["192.0.2.7", "x.test"])
+    run.plan(f"{A}2", f"{B}1", gap_factor=4)
     done = [row["url_key"] for row in run.rows if row["url"] in (A, f"{B}1")]
     (host,) = read(run, done=done).hosts
     assert (host.state.crawl_delay_s, host.state.failures, host.state.gap_factor) == (3.0, 2, 4)
-    assert host.grouped_by == {"192.0.2.7"}
+    assert host.grouped_by == {"192.0.2.7", "x.test"}
     assert read(run, done=[row["url_key"] for row in run.rows]).hosts == []
 
 
 def test_a_newer_state_wins_but_does_not_change_how_the_plan_grouped(run: Run) -> None:
-    run.plan(A, host_state=host_state(host="a.test", **KNOWN))
+    run.plan(A, host_state=host_state(host="a.test", **KNOWN), grouped_by=["192.0.2.7"])
     newer: Row = {"addresses": [{"address": "192.0.2.8", "expires_at": 9.0}], "is_out": True, "not_before": 5.0}
     (host,) = read(run, newer={"a.test": newer}).hosts
     assert ([known.address for known in host.state.addresses], host.state.is_out) == (["192.0.2.8"], True)

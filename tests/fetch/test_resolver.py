@@ -3,11 +3,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+from collections import Counter
 
 import pytest
 
 from crawler.fetch.addresses import AddressPolicy
-from crawler.fetch.resolver import Lookup, Resolved, Resolver, SystemLookup, name_of, parse_host_map
+from crawler.fetch.resolver import (
+    LOOKUPS_AT_ONCE,
+    Lookup,
+    Resolved,
+    Resolver,
+    SystemLookup,
+    name_of,
+    parse_host_map,
+    resolve_all,
+)
 from crawler.records import KnownAddress
 
 HOSTS = """
@@ -170,3 +180,22 @@ def test_a_hanging_name_server_is_an_error_after_its_time() -> None:
 @pytest.mark.parametrize("spelling", ["localhost", "2130706433", "0x7f000001", "127.1", "0177.0.0.1"])
 def test_the_systems_own_spellings_of_loopback_are_refused(spelling: str) -> None:
     assert ask(resolver(SystemLookup()), spelling).refused == "loopback"
+
+
+def test_many_names_are_looked_up_within_a_time() -> None:
+    """Those whose name servers hang, or who have no address we may ask, are left out; so are those behind them."""
+    names = {"a": ["8.8.8.8"], "b": ["8.8.4.4", "10.0.0.1"], "private": ["10.0.0.1"], "none": []}
+    asked: Counter[str] = Counter()
+
+    async def lookup(name: str) -> list[str]:
+        asked[name] += 1
+        if name.startswith("hang"):
+            await asyncio.Event().wait()
+        return names[name]
+
+    hanging = [f"hang{number}" for number in range(LOOKUPS_AT_ONCE)]
+    hosts = ["a:81", "two.example", "private", "none", "b", *hanging, "c"]
+    found = asyncio.run(resolve_all(resolver(lookup), hosts, within_s=0.2))
+    passed = {host: [one.address for one in known] for host, known in found.items()}
+    assert passed == {"a:81": ["8.8.8.8"], "b": ["8.8.4.4"]}
+    assert asked == Counter(["a", "private", "none", "b", *hanging])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,42 @@ def test_a_redirect_of_robots_keeps_the_gap_of_the_host_it_leads_to(web: LittleW
     times = [one.time for one in web.asked("b.test")]
     assert len(times) == 4
     assert min(after - before for before, after in pairwise(times)) >= 0.2
+
+
+ELSEWHERE = [
+    ("another partition may ask it", "nothing", "not_reached", "next plan puts them together", 0),
+    ("the plan has put both together", "both together", "success", "", 1),
+    ("the plan could not", "known", "robots_unreachable", "too many", 0),
+]
+
+
+@pytest.mark.parametrize(("sentence", "planned", "outcome", "reason", "asked"), ELSEWHERE)
+def test_a_robots_file_on_a_host_of_another_partition(
+    web: LittleWeb, run: Run, sentence: str, planned: str, outcome: str, reason: str, asked: int
+) -> None:
+    other = f"b.test:{web.port}"
+    plans: dict[str, Any] = {
+        "nothing": {},
+        "both together": {"grouped_by": [other]},
+        "known": {"host_state": host_state(robots_hosts=[other])},
+    }
+    web.put("a.test", "/robots.txt", redirect(web.put("b.test", "/robots.txt", Answer(b"", 404))))
+    run.folder.joinpath("hosts").write_text("127.0.0.1 a.test b.test\n")
+    run.task_fields = {"partitions": 2}
+    url = web.put("a.test", "/", page())
+    run.plan(url, **plans[planned]).go()
+    assert run.outcome(url)["outcome"] == outcome, sentence
+    assert reason in (run.outcome(url)["reason"] or "")
+    assert len(web.asked("b.test")) == asked
+    assert run.hosts()[f"a.test:{web.port}"]["robots_hosts"] == ([] if asked else [other])
+
+
+def test_a_host_that_is_only_led_to_may_have_been_asked_just_now(web: LittleWeb, run: Run) -> None:
+    web.put("a.test", "/robots.txt", redirect(web.put("b.test", "/robots.txt", Answer(b"", 404))))
+    run.folder.joinpath("hosts").write_text("127.0.0.1 a.test b.test\n")
+    run.fetch = {"delay_s": 0.4, "address_delay_share": 0.0}
+    run.plan(web.put("a.test", "/", page())).go()
+    assert web.asked("b.test")[0].time - web.asked("a.test")[0].time >= 0.3
 
 
 def test_a_redirect_of_robots_to_a_private_address_is_not_followed(web: LittleWeb, run: Run) -> None:

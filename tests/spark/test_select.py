@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from crawler.settings import FetchSettings, RoundSettings, Settings
 from crawler.transforms import select
+from crawler.transforms.select import Server
+from jobs.stages.place import PLACEMENT
 from tests.spark.rows import NOW, Row, host, hosts, visit, visits
 
 SETTINGS = replace(Settings(), round=RoundSettings(time_limit_s=100.0, max_urls_per_host=3))
@@ -76,7 +78,8 @@ def test_plan_rows_hold_every_due_url_once_or_its_count(spark: SparkSession) -> 
     known = [host("a.test", crawl_delay_s=2.0)]
     within = select.within_round(ranked(spark, pages("a.test", 5) + pages("b.test", 2), known), max_urls=100)
     keys = [row["host_key"] for row in within.select("host_key").distinct().collect()]
-    placement = spark.createDataFrame([(key, 7, 2) for key in keys], "host_key bigint, partition int, gap_factor int")
+    placed = [(key, 7, 2, [{"address": "192.0.2.7", "expires_at": 9.0}], ["192.0.2.7"]) for key in keys]
+    placement = spark.createDataFrame(placed, PLACEMENT)
     rows = [row.asDict(recursive=True) for row in select.plan_rows(within, placement, 4).collect()]
     planned = [row for row in rows if row["kind"] == "url"]
     left_out = [row for row in rows if row["kind"] == "left_out"]
@@ -85,7 +88,9 @@ def test_plan_rows_hold_every_due_url_once_or_its_count(spark: SparkSession) -> 
     states = {(r["host"], r["position"]): r["host_state"] for r in planned}
     assert states[("a.test", 0)]["crawl_delay_s"] == 2.0
     assert states[("a.test", 1)] is None
-    assert states[("b.test", 0)] is None
+    assert states[("b.test", 0)]["crawl_delay_s"] is None
+    assert states[("b.test", 0)]["addresses"] == [{"address": "192.0.2.7", "expires_at": 9.0}]
+    assert [row["grouped_by"] for row in planned if row["position"] == 0] == [["192.0.2.7"]] * 2
     assert {(r["partition"], r["gap_factor"], r["round"]) for r in planned} == {(7, 2, 4)}
 
 
@@ -101,36 +106,50 @@ GROUPS = [
     ("hosts of an address stay together", ["d", "e", "f"], [["1"], ["1"], ["2"]], {(0, 1)}),
     ("bonds chain", ["d", "d", "e"], [["1"], ["2"], ["2"]], {(0, 1), (1, 2)}),
     ("a second address binds too", ["d", "e", "f"], [["1", "2"], ["2", "3"], ["3"]], {(0, 1), (1, 2)}),
+    ("a robots.txt on another host binds", ["d", "e", "f"], [["x", "y"], ["y"], ["z"]], {(0, 1)}),
+    ("two whose robots.txt are on one host", ["d", "e", "f"], [["w", "x"], ["w", "y"], ["z"]], {(0, 1)}),
 ]
 
 
-@pytest.mark.parametrize(("sentence", "domains", "addresses", "together"), GROUPS)
+@pytest.mark.parametrize(("sentence", "domains", "sites", "together"), GROUPS)
+@pytest.mark.parametrize("are_names", [False, True])
 def test_servers_are_in_one_partition(
-    sentence: str, domains: list[str], addresses: list[list[str]], together: set[tuple[int, int]]
+    sentence: str, domains: list[str], sites: list[list[str]], together: set[tuple[int, int]], are_names: bool
 ) -> None:
     keys = [-(2**62), 2**62, 3 * 2**60]
-    grouping = select.group_by_server(keys, domains, addresses, partitions=1000, max_hosts=10)
+    kind = "names" if are_names else "addresses"
+    servers = [
+        Server(key, domain, **{kind: tuple(shared)}) for key, domain, shared in zip(keys, domains, sites, strict=True)
+    ]
+    grouping = select.group_by_server(servers, partitions=1000, max_hosts=10)
     for left, right in together:
         assert grouping.partitions[left] == grouping.partitions[right], sentence
     alone = [at for at in range(3) if all(at not in pair for pair in together)]
     assert all((grouping.partitions == grouping.partitions[at]).sum() == 1 for at in alone), sentence
     assert set(grouping.gap_factors) == {1}
+    assert grouping.bound_by == sites
 
 
-def test_a_platform_is_spread_and_pays_with_wider_gaps() -> None:
+PLATFORMS: list[tuple[dict[str, tuple[str, ...]], int]] = [({"addresses": ("1",)}, 4), ({"names": ("x.test",)}, 1)]
+
+
+@pytest.mark.parametrize(("shared", "gap_factor"), PLATFORMS)
+def test_a_platform_is_spread_and_binds_nothing(shared: dict[str, tuple[str, ...]], gap_factor: int) -> None:
+    """Hosts of one address pay with wider gaps; a robots.txt of too many hosts is left to none of them."""
     count = 400
-    keys = [number * (2**64 // count) - 2**63 for number in range(count)]
-    grouping = select.group_by_server(keys, [f"d{k}" for k in keys], [["1"]] * count, partitions=4, max_hosts=50)
+    servers = [Server(at * (2**64 // count) - 2**63, f"d{at}", **shared) for at in range(count)]
+    grouping = select.group_by_server(servers, partitions=4, max_hosts=50)
     assert set(grouping.partitions) == {0, 1, 2, 3}
-    assert set(grouping.gap_factors) == {4}
+    assert set(grouping.gap_factors) == {gap_factor}
+    assert grouping.bound_by == [[]] * count
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 5, 50])
 def test_partitions_are_filled_alike_however_many_hosts_a_domain_has(hosts: int) -> None:
     chance, domains = random.Random(hosts), 64 * 40
     keys = [chance.randrange(-(2**63), 2**63) for _ in range(domains * hosts)]
-    names = [f"d{at // hosts}.test" for at in range(domains * hosts)]
-    grouping = select.group_by_server(keys, names, [()] * len(keys), partitions=64, max_hosts=100)
+    servers = [Server(key, f"d{at // hosts}.test") for at, key in enumerate(keys)]
+    grouping = select.group_by_server(servers, partitions=64, max_hosts=100)
     filled = np.bincount(grouping.partitions, minlength=64) / hosts
     assert filled.min() >= 15  # 40 each on average, so a standard deviation of 6.3
     assert filled.max() <= 70
