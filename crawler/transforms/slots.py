@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 HOUR_S = 3_600
 NEAR_HOURS = 48
-FAR_HOURS = 8 * 7 * 24
+FAR_HOURS = 16 * 24  # two weeks, when most come again, and a little
 
 
 def current_hour(now: float) -> int:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from crawler.settings import Settings
@@ -142,6 +143,15 @@ def session_members(session: int) -> Sequence[int]:
         if int(fields[3]) == session and fields[0] not in "ZX":
             members.append((int(fields[19]), int(folder.name)))
     return [number for _, number in sorted(members)]
+
+
+def cpu_seconds(session: int) -> float:
+    """CPU time of a session's living processes and of their children that have ended."""
+    ticks = 0
+    for member in session_members(session):
+        with suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
