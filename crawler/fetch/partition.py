@@ -31,10 +31,12 @@ from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcome
 from crawler.fetch.visitor import Visitor
 from crawler.fetch.warc import WarcInfo
 from crawler.records import Outcome, PartitionTask, SealedSegment
+from crawler.schemas import OUTCOMES, arrow_schema
 from crawler.settings import Settings
 from crawler.storage import Store
 
 Clock = Callable[[], float]
+DONE = arrow_schema(tuple(c for c in OUTCOMES.columns if c.name in ("url_key", "outcome", "content_length")))
 
 
 def fetch_partition(task: PartitionTask, settings: Settings, clock: Clock = time.time) -> list[SealedSegment]:
@@ -60,13 +62,14 @@ def _fetch_rest(
     """The segments of this attempt."""
     store = lease.store
     done, newer = _what_is_done(store, earlier)
-    plan = read_plan(store, task.plan_files, done, newer)
+    plan = read_plan(store, task.plan_files, done["url_key"].to_numpy(), newer)
     if not plan.urls:
         return []
     fault("fetch.begin")
     info = WarcInfo.of(settings.crawl, user_agent(settings.crawl), socket.gethostname())
     writer = SegmentWriter(store, task, settings.segment, info, lease.number, clock, lease.check)
     recorder = Recorder(writer, clock)
+    recorder.count_earlier(done)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_Partition(task, settings, recorder, lease).fetch(plan))
@@ -76,14 +79,14 @@ def _fetch_rest(
     return recorder.sealed
 
 
-def _what_is_done(store: Store, segments: Iterable[SealedSegment]) -> tuple[list[int], dict[str, dict[str, Any]]]:
-    """The URL keys that have an outcome, and the newest state of each host, from sealed segments, oldest first."""
-    done: list[int] = []
+def _what_is_done(store: Store, segments: Iterable[SealedSegment]) -> tuple[pa.Table, dict[str, dict[str, Any]]]:
+    """The URLs that have an outcome, and the newest state of each host, from sealed segments, oldest first."""
+    done = [DONE.empty_table()]
     newest: dict[str, dict[str, Any]] = {}
     for segment in segments:
-        done += read_outcomes(store, segment, ["url_key"])["url_key"].to_numpy().tolist()
+        done.append(read_outcomes(store, segment, DONE.names))
         newest |= {row["host"]: row for row in read_host_states(store, segment)}
-    return done, newest
+    return pa.concat_tables(done), newest
 
 
 class _Partition:
@@ -114,7 +117,8 @@ class _Partition:
         )
         for planned in plan.hosts:
             self._enter(loop, plan, planned)
-        heartbeat = Heartbeat(self._lease.store, self._task, self._recorder, loop, plan.urls, self._lease)
+        urls = plan.urls + self._recorder.outcomes.total()
+        heartbeat = Heartbeat(self._lease.store, self._task, self._recorder, loop, urls, self._lease)
         beating = asyncio.create_task(heartbeat.run())
         try:
             await _first_to_end(loop.run(), beating)

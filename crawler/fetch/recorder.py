@@ -9,6 +9,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from crawler.fetch.attempt import AttemptOver, StorageFailed
 from crawler.fetch.capture import Capture
 from crawler.fetch.host_queue import HostRun
@@ -47,6 +50,11 @@ class Recorder:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     body_bytes: int = 0
     _touched: set[HostRun] = field(default_factory=set)
+
+    def count_earlier(self, done: pa.Table) -> None:
+        """Watchers see one partition, whichever attempt did what. `done`: rows of outcomes of earlier attempts."""
+        self.outcomes.update(Outcome(str(outcome)) for outcome in done["outcome"].to_pylist())
+        self.body_bytes += pc.sum(done["content_length"]).as_py() or 0
 
     def settle(self, host: HostRun, outcome: Outcome, reason: str | None) -> None:
         """The current URL of the host has this outcome, without an exchange; the host goes on to its next."""

@@ -193,6 +193,15 @@ def test_progress_tells_what_happened(web: LittleWeb, run: Run) -> None:
     assert numbers["bytes"] == len(page().body) + len(b"nothing")
 
 
+def test_progress_counts_what_an_earlier_attempt_did(web: LittleWeb, run: Run) -> None:
+    urls = [web.put("a.test", f"/{n}", page()) for n in range(4)]
+    run.plan(*urls[:3], f"http://a.test:{web.port}/lost").go()
+    run.plan(urls[3]).go()
+    numbers = json.loads(run.store.read("progress/1/0.json"))
+    assert {"pages": 4, "failures": 1, "urls_left": 0}.items() <= numbers.items()
+    assert numbers["bytes"] == 4 * len(page().body) + len(b"nothing")
+
+
 def test_the_host_state_holds_what_politeness_must_remember(web: LittleWeb, run: Run) -> None:
     web.put("a.test", "/robots.txt", Answer(b"user-agent: *\ncrawl-delay: 0.5"))
     run.plan(web.put("a.test", "/", page())).go()
