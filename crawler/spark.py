@@ -30,6 +30,7 @@ from crawler.storage import Store
 JUDGED = tuple(column for column in schemas.SEEDS.columns if column.name != "round")
 MAX_LINE_CHARS = 4_096
 LINES_A_BATCH = 10_000
+WORTH_COMPILING = 250_000  # rows; measured with 500,000 links: 3.6 s saved, against 2.6 s of CPU a round of any size
 LOOKUP_SHARE = 0.05  # of a round's time, for names before it begins; the rest are looked up when their turn comes
 
 
@@ -89,6 +90,11 @@ def _delta_conf() -> dict[str, str]:
 def is_submitted() -> bool:
     """True under spark-submit, which starts Python with a gateway already open."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def suit_to(spark: SparkSession, rows: int) -> None:
+    """Let Spark compile the expressions of the next queries when they move many rows, and interpret them when few."""
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if rows >= WORTH_COMPILING else "NO_CODEGEN")
 
 
 def fetch_partitions(spark: SparkSession, tasks: Sequence[PartitionTask], settings: Settings) -> list[SealedSegment]:

@@ -7,13 +7,14 @@ from pyspark.sql import functions as F
 
 from crawler import schemas
 from crawler.settings import Settings
-from crawler.spark import judge_inbox
+from crawler.spark import judge_inbox, suit_to
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow
 from crawler.tables.runs import absent
 from crawler.transforms.advance import first_visits
 
 SEED_TIER = 0
+LINE_BYTES = 40  # about
 
 
 def admit_inbox(lake: Lake, settings: Settings, rnd: RoundRow) -> dict[str, int]:
@@ -23,6 +24,7 @@ def admit_inbox(lake: Lake, settings: Settings, rnd: RoundRow) -> dict[str, int]
     """
     if not rnd.inbox:
         return dict(rnd.versions)
+    suit_to(lake.spark, sum(lake.store.size(path) for path in rnd.inbox) // LINE_BYTES)
     judged = judge_inbox(lake.spark, lake.store, rnd.inbox, settings).localCheckpoint()
     keys = judged.where("verdict = 'admitted'").select("url_key")
     unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), keys)

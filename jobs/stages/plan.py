@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from crawler import schemas
 from crawler.settings import Settings
+from crawler.spark import suit_to
 from crawler.tables.lake import Lake, round_frame
 from crawler.tables.ledger import RoundRow, State
 from crawler.tables.runs import find
@@ -26,6 +27,7 @@ def plan_round(lake: Lake, settings: Settings, rnd: RoundRow, versions: dict[str
     opened = select.choose_slots(waiting, settings.round.max_urls)
     if not opened:
         return advance(lake, replace(rnd, state=State.PLANNED, versions=versions, counts={"planned": 0}))
+    suit_to(lake.spark, sum(waiting[slot] for slot in opened))
     due = lake.read(schemas.FRONTIER, versions, lambda slot: (slot["slot"], slot["tier"]) in opened)
     rows = plan_of(lake, settings, rnd, versions, due)
     lake.append(schemas.PLANS, rows, lake.write("plans", rnd.round))

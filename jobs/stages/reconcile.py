@@ -12,6 +12,7 @@ from crawler import schemas
 from crawler.fetch.policies import fingerprinter
 from crawler.schemas import Column, Table
 from crawler.settings import Settings
+from crawler.spark import suit_to
 from crawler.tables.data_files import ReadFile, read_files
 from crawler.tables.direct import DataFile
 from crawler.tables.lake import Lake, round_frame, round_rows
@@ -20,6 +21,7 @@ from crawler.tables.runs import absent, find
 from crawler.transforms import advance, discover, duplicates
 
 OUTCOME_BYTES = 2_000  # about
+LINKS_A_PAGE = 50  # about
 FILE = Column("file", "string", "Where the row comes from; of equal times the later file counts.")
 
 
@@ -40,6 +42,7 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     """Everything a round adds, as DataFrames over durable inputs; None for a round that asked nothing."""
     if not rnd.counts.get("planned"):
         return None
+    suit_to(lake.spark, rnd.counts["outcomes"] * LINKS_A_PAGE)
     outcomes, discoveries, states = segment_frames(lake, rnd)
     planned = round_frame(lake, schemas.PLANS, rnd.versions, rnd.round).where("kind = 'url'").localCheckpoint()
     marked, known_contents = mark_duplicates(lake, settings, rnd, outcomes)

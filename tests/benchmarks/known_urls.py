@@ -155,7 +155,8 @@ def _hosts(lake: Lake, hosts: int, now: float) -> DataFrame:
         "round": F.lit(0),
     }
     rows = named.select(*(value.alias(name) for name, value in values.items()))
-    return rows.withColumn("crawl_delay_s", F.lit(None).cast("double"))
+    missing = [c for c in schemas.HOSTS.columns if c.name not in {*rows.columns, "bucket"}]
+    return rows.select("*", *(F.lit(None).cast(c.type).alias(c.name) for c in missing))
 
 
 def _robots(now: float) -> Column:
