@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -51,11 +52,17 @@ class Fetch:
 
 
 def running_fetch(place: Place, lake: Path) -> Fetch:
-    """One of the fetch tasks of round 2, by the process that holds the lease of its partition."""
-    path = min((lake / "leases" / "2").glob("*/000001.json"))
+    """The fetch task of round 2 that takes longest, by the process that holds the lease of its partition."""
+    path = max((lake / "leases" / "2").glob("*/000001.json"), key=lambda path: longest_queue(lake, path.parent.name))
     worker = json.loads(path.read_text())["pid"]
     machine = next(one for one in place.cluster.machines if worker in one.python_workers())
     return Fetch(int(path.parent.name), worker, machine)
+
+
+def longest_queue(lake: Path, partition: str) -> int:
+    """URLs of the host of the partition that has most."""
+    hosts = Counter(url.split("/")[2] for url in planned_urls(lake, int(partition)))
+    return max(hosts.values(), default=0)
 
 
 def planned_urls(lake: Path, partition: int) -> set[str]:
