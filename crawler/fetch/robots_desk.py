@@ -68,11 +68,11 @@ class RobotsDesk:
         if host.quest is None or host.quest.scheme != scheme:
             host.quest = RobotsQuest(scheme, host.host)
         quest, now = host.quest, self.network.clock()
-        if not self._is_ours(host, quest.target):
-            return self._leave(host, quest)
         turn, address = await self._target(host, quest)
         if address is None:
             return self._fail(host, quest, None)
+        if not self._is_ours(host, quest.target):
+            return self._leave(host, quest)
         ready_at = self.network.politeness.ready_at(turn, address)
         if ready_at > now:
             return ready_at

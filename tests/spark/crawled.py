@@ -24,7 +24,6 @@ from tests.web import DemoWeb, Request
 ROUNDS = 3
 DELAY_S = 0.4
 BUCKETS = 4
-SHARED_ROBOTS = "/shared-robots.txt"
 """Where the robots file of a host redirects to, on another host. That one may be in another partition, which knows
 nothing of this request, so the gaps around it are not promised."""
 Row = dict[str, Any]
@@ -66,8 +65,8 @@ class Crawl:
 
     @cached_property
     def first_captures(self) -> dict[str, Row]:
-        """The first outcome of every URL that was planned."""
-        return {row["url"]: row for row in reversed(self.captures)}
+        """The first outcome of every URL whose turn came."""
+        return {row["url"]: row for row in reversed(self.captures) if row["outcome"] != "not_reached"}
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from jobs.stages.fetch import fetch_plan
 from jobs.stages.reconcile import reconcile_round
 from tests.fetch.warc_reading import ReadRecord, assert_rules, read_at, read_file
 from tests.spark.contents import contents, different
-from tests.spark.crawled import SHARED_ROBOTS, Crawl
+from tests.spark.crawled import Crawl
 from tests.spark.invariants import Committed
 from tests.web import Request, witness
 
@@ -202,7 +202,7 @@ def test_changes_are_seen(crawled: Crawl, again: Again) -> None:
 
 
 def test_the_recrawl_was_polite_and_broke_no_invariant(crawled: Crawl, again: Again) -> None:
-    everything = [request for request in (*crawled.requests, *again.requests) if request.path != SHARED_ROBOTS]
+    everything = [*crawled.requests, *again.requests]
     assert witness.hurried(everything, crawled.settings.fetch.delay_s, tolerance_s=0.15) == []
     assert witness.trapped(everything) == []
     assert witness.misdirected(everything) == []
