@@ -36,6 +36,13 @@ class FetchLoop:
     def hosts_waiting(self) -> int:
         return len(self.queue)
 
+    def enter(self, host: HostRun, ready_at: float) -> None:
+        """Take a host in, unless its time comes after the time box: nobody waits for that."""
+        if ready_at >= self.deadline_at:
+            self._end(host, ready_at)
+        else:
+            self.queue.push(host, ready_at)
+
     async def run(self) -> None:
         """Fetch; raises AttemptOver."""
         try:

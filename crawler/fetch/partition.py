@@ -143,7 +143,7 @@ class _Partition:
         if state.is_out:
             self._visitor.give_up(host, Outcome.HOST_FAILED, "out of the round since an earlier attempt")
             return
-        loop.queue.push(host, self._politeness.host_ready_at(turn))
+        loop.enter(host, self._politeness.host_ready_at(turn))
 
 
 async def _first_to_end(work: Any, beating: asyncio.Task[None]) -> None:

@@ -56,7 +56,7 @@ def rank_in_budgets(due: DataFrame, settings: Settings, real_now: float) -> Data
     (`reason`; null when it is planned)."""
     in_host = Window.partitionBy("host_key").orderBy(*BEST_FIRST)
     ranked = due.withColumn("position", F.row_number().over(in_host) - 1)
-    time_left = F.lit(settings.round.time_limit_s) - F.greatest(_wait(real_now), F.lit(0.0))
+    time_left = F.lit(settings.round.time_limit_s) - _wait(real_now, settings)
     is_waiting = time_left <= 0
     is_over_host = F.col("position") >= F.least(
         F.lit(float(settings.round.max_urls_per_host)), _capacity(time_left, settings)
@@ -76,14 +76,19 @@ def _within_domain_share(ranked: DataFrame, settings: Settings) -> DataFrame:
     return ranked.withColumn("reason", F.when(is_over, "domain_share").otherwise(F.col("reason")))
 
 
-def _wait(real_now: float) -> Column:
+def _wait(real_now: float, settings: Settings) -> Column:
     """Seconds until the host may be asked again."""
-    return F.coalesce(F.col("host_state.not_before"), F.lit(0.0)) - F.lit(real_now)
+    may_be_asked_at = F.greatest("host_state.not_before", F.col("host_state.last_request_at") + _delay(settings))
+    return F.greatest(may_be_asked_at - F.lit(real_now), F.lit(0.0))
+
+
+def _delay(settings: Settings) -> Column:
+    return F.greatest("host_state.crawl_delay_s", F.lit(settings.fetch.delay_s))
 
 
 def _capacity(time_left: Column, settings: Settings) -> Column:
     """URLs that politeness can fetch from a host in the time left; at least one."""
-    delay = F.greatest(F.coalesce(F.col("host_state.crawl_delay_s"), F.lit(0.0)), F.lit(settings.fetch.delay_s))
+    delay = _delay(settings)
     return F.when(delay > 0, F.greatest(F.floor(time_left / delay), F.lit(1))).otherwise(F.lit(1e18))
 
 

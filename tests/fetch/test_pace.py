@@ -151,6 +151,17 @@ def test_the_time_box_ends_and_what_is_left_is_said(web: LittleWeb, run: Run) ->
     assert max(one.time for one in web.log) < began + 1.5
 
 
+def test_nobody_waits_for_a_host_whose_time_comes_after_the_time_box(web: LittleWeb, run: Run) -> None:
+    began = time.time()
+    run.plan(
+        web.put("a.test", "/", page()), host_state=host_state(host="a.test", last_request_at=began, crawl_delay_s=60.0)
+    )
+    run.plan(web.put("b.test", "/", page())).go(time_s=20)
+    assert time.time() - began < 10.0
+    assert sorted(row["outcome"] for row in run.outcomes()) == ["not_reached", "success"]
+    assert web.asked("a.test") == []
+
+
 def test_an_exchange_far_over_the_time_box_is_cut_off(
     web: LittleWeb, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,8 @@ def reasons(frame: DataFrame) -> dict[str, int]:
         ("robots may not hurry us", {"crawl_delay_s": 0.1}, {"delay_s": 50.0}, {"None": 2, "host_budget": 3}),
         ("a wait shortens the time", {"not_before": NOW + 98.5}, {}, {"None": 1, "host_budget": 4}),
         ("a wait beyond the round leaves none", {"not_before": NOW + 101}, {}, {"host_waiting": 5}),
+        ("so does a delay since the last request", {"last_request_at": NOW - 9, "crawl_delay_s": 120.0}, {},
+         {"host_waiting": 5}),
         ("without a delay only the budget counts", {}, {"delay_s": 0.0}, {"None": 3, "host_budget": 2}),
     ],
 )  # fmt: skip
