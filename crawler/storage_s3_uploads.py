@@ -5,6 +5,7 @@ obstore and Arrow's client neither list nor abort the uploads of others, so this
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,11 @@ from crawler.storage import Upload, normal_uri
 def unfinished_uploads(uri: str, config: dict[str, str], tries: int) -> list[Upload]:
     """The uploads below the lake's prefix that are neither completed nor aborted, oldest first."""
     bucket, prefix = _place(uri)
-    pages = _client(config, tries).get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix)
+    pages = (
+        _client(frozenset(config.items()), tries)
+        .get_paginator("list_multipart_uploads")
+        .paginate(Bucket=bucket, Prefix=prefix)
+    )
     found = [
         Upload(one["Key"].removeprefix(prefix), one["UploadId"], one["Initiated"].timestamp())
         for page in pages
@@ -26,7 +31,7 @@ def unfinished_uploads(uri: str, config: dict[str, str], tries: int) -> list[Upl
 def abort_upload(uri: str, upload: Upload, config: dict[str, str], tries: int) -> None:
     """Give the upload up, and its parts with it; one that is over is fine."""
     bucket, prefix = _place(uri)
-    client = _client(config, tries)
+    client = _client(frozenset(config.items()), tries)
     try:
         client.abort_multipart_upload(Bucket=bucket, Key=prefix + upload.path, UploadId=upload.id)
     except client.exceptions.NoSuchUpload:
@@ -40,10 +45,12 @@ def _place(uri: str) -> tuple[str, str]:
     return parts.netloc, f"{prefix}/" if prefix else ""
 
 
-def _client(config: dict[str, str], tries: int) -> Any:
+@lru_cache(maxsize=1)
+def _client(items: frozenset[tuple[str, str]], tries: int) -> Any:
     from botocore.config import Config  # late: only `gc` needs it
     from botocore.session import get_session
 
+    config = dict(items)
     return get_session().create_client(
         "s3",
         region_name=config.get("region"),
