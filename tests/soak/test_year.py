@@ -18,6 +18,7 @@ from crawler import schemas
 from crawler.settings import CrawlSettings, FetchSettings, RoundSettings, Settings, SparkSettings
 from crawler.spark import open_session
 from crawler.storage import Store
+from crawler.tables.direct import PROPERTIES
 from crawler.tables.lake import Lake, hold_lake
 from jobs.crawl_round import crawl_round
 from jobs.maintain_tables import maintain
@@ -31,14 +32,20 @@ pytestmark = [pytest.mark.soak, pytest.mark.jvm]
 ROUNDS = int(os.environ.get("ORBWEAVER_YEAR_ROUNDS", "365"))
 DAY_S = 86_400.0
 BEGAN = 1_800_000_000.0
-WEEK = 7
+WEEK, HALF_A_YEAR = 7, 26  # days, weeks
 Week = dict[str, Any]
+SHORT_MEMORY = {
+    "delta.deletedFileRetentionDuration": "interval 40 seconds",
+    "delta.logRetentionDuration": "interval 180 seconds",
+}
+"""Files have times of the real clock, where a day takes six seconds: a week of old files, a month of old versions."""
 
 
 @pytest.fixture
 def year_web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file with the day; sessions that are started from now on crawl the year's web."""
     install(monkeypatch, tmp_path, "tests.soak.year_web:YearWeb")
+    monkeypatch.setattr("crawler.tables.direct.PROPERTIES", PROPERTIES | SHORT_MEMORY)
     monkeypatch.setenv("YEAR_WEB_DAY", str(tmp_path / "day"))
     (tmp_path / "hosts").write_text("".join(f"127.99.0.{n + 1} {host_name(n)}\n" for n in range(HOSTS)))
     return tmp_path / "day"
@@ -77,7 +84,8 @@ def test_a_year_of_rounds_stays_flat(year_web: Path, tmp_path: Path, capsys: pyt
         spark.stop()
     whole = [week for week in weeks if "files" in week]
     assert whole[-1]["known"] >= min(2_000, 5 * ROUNDS)
-    assert_flat(whole)
+    if len(whole) >= HALF_A_YEAR:
+        assert_flat(whole)
 
 
 def assert_flat(weeks: list[Week]) -> None:
