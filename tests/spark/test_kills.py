@@ -33,10 +33,10 @@ from tests.web import DemoWeb, Request, witness
 
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
-PLANNING = ("commit.rounds", "commit.seeds", "commit.url_checksums", "commit.frontier", "files.plans", "commit.plans")
+PLANNING = ("commit.rounds", "commit.seeds", "commit.url_checksums", "commit.frontier", "commit.plans")
 FETCHING = {
     1: ("fetch.begin", "fetch.body:3", "warc.record:7", "segment.unflushed"),
-    2: ("segment.unsealed", "segment.sealed", "fetch.end", "fetch.returned"),
+    2: ("segment.unsealed", "segment.sealed", "fetch.returned"),
 }
 COMMITTING = (
     *("commit.segments", "files.captures", "commit.captures", "commit.content_checksums", "commit.near_duplicates"),

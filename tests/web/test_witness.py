@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.web import witness
 from tests.web.request_log import Request, RequestLog, read_log
 
@@ -35,6 +37,20 @@ def test_hurried_names_both_requests() -> None:
     (gap,) = witness.hurried(LOG, 1.0)
     assert str(gap) == "a.test: 0.900 s between http://a.test/one and http://a.test/two"
     assert witness.hurried(LOG, 0.94) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "times", "breaches"),
+    [
+        ("kept", (0.0, 1.0, 2.0), 0),
+        ("the second was noted late, the third in time", (0.0, 1.4, 2.0), 0),
+        ("less was lost than is missing", (0.0, 1.2, 1.9), 1),
+        ("two at once after a pause", (0.0, 9.0, 9.0), 1),
+        ("two at once at the start", (0.0, 0.0, 1.0), 1),
+    ],
+)
+def test_a_line_that_came_late_is_no_breach(sentence: str, times: tuple[float, ...], breaches: int) -> None:
+    assert len(witness.hurried([request(at) for at in times], 1.0)) == breaches, sentence
 
 
 def test_impatient_looks_at_what_follows_a_429() -> None:
