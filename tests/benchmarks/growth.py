@@ -19,6 +19,7 @@ from crawler.storage import Store
 from crawler.tables.lake import Lake, hold_lake
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.commit import commit_round
+from jobs.stages.fetch import count_segments
 from jobs.stages.open_round import advance, open_round
 from jobs.stages.plan import plan_round
 from jobs.stages.reconcile import reconcile_round
@@ -126,4 +127,5 @@ def _accept_segments(lake: Lake, rnd: RoundRow, batch: Batch) -> RoundRow:
     frame = lake.spark.createDataFrame(rows, schemas.ddl(schemas.SEGMENTS.columns))
     lake.append(schemas.SEGMENTS, frame, lake.write("segments", rnd.round))
     versions = {**rnd.versions, schemas.SEGMENTS.name: lake.tables.version(schemas.SEGMENTS)}
-    return advance(lake, replace(rnd, state=State.FETCHED, versions=versions))
+    counts = {**rnd.counts, **count_segments(lake, rnd.round, versions)}
+    return advance(lake, replace(rnd, state=State.FETCHED, versions=versions, counts=counts))
