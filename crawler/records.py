@@ -122,6 +122,7 @@ class PartitionTask:
     deadline_at: float  # end of the time box
     scope: bytes = b""  # sorted little-endian int64 keys of the allowed hosts or domains; empty in mode `web`
     partitions: int = 1  # of the round: an address unknown to the plan may be asked from each of them
+    earlier_until: float = 0.0  # end of the fetch stage of the round before: any host may have been asked until then
     started14: str = ""  # round start as YYYYMMDDhhmmss, for file names
 
 

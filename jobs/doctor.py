@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -39,13 +40,18 @@ class Check(NamedTuple):
 def run(settings: Settings, lake: str) -> list[Check]:
     """All checks, in the order in which a crawl would trip over them."""
     return [
-        check_java(find_java(), next(installed(), None)),
-        check_pair(_installed_version),
-        check_jars(jar_folder()),
+        *check_spark(is_here=find_spec("pyspark") is not None),
         check_store(lake),
         check_clock(time.time()),
         check_open_files(settings, resource.getrlimit(resource.RLIMIT_NOFILE)),
     ]
+
+
+def check_spark(is_here: bool) -> list[Check]:
+    """What an embedded Spark needs; in an environment packed for a cluster, which has its own, there is none."""
+    if not is_here:
+        return [_check("Spark", True, "none in this environment", "the cluster's own, which spark-submit brings", "")]
+    return [check_java(find_java(), next(installed(), None)), check_pair(_installed_version), check_jars(jar_folder())]
 
 
 def check_java(java: Java | None, other: Java | None) -> Check:

@@ -34,8 +34,7 @@ mkdir env && tar xzf orbweaver-env.tar.gz -C env
 env/bin/orbweaver inject seeds.txt --lake s3://bucket/lake --config cluster
 ```
 
-`inject`, `status`, `show`, `why` and `report` need neither Spark nor Java. `doctor` looks for the Spark of a laptop,
-which is not in this environment: here its lines on Spark and on the jars say nothing about the cluster.
+`inject`, `status`, `show`, `why`, `report` and `doctor` need neither Spark nor Java.
 
 ## Standalone
 

@@ -101,7 +101,7 @@ class _Partition:
         fetch, token = settings.fetch, product_token(settings.crawl)
         policy, filters = url_policy(settings), url_filters(settings, task.scope)
         resumed_at = clock() if lease.number > 1 else None
-        self._politeness = Politeness(fetch, clock, task.partitions, resumed_at)
+        self._politeness = Politeness(fetch, clock, task.partitions, resumed_at, task.earlier_until)
         self._resolver = resolver_for(fetch, clock)
         agent = user_agent(settings.crawl)
         network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)

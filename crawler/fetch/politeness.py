@@ -39,24 +39,30 @@ class Politeness:
     """Keeps the promises of one partition to hosts and addresses.
 
     `partitions` may ask an address that the plan did not know of, so each of them keeps that many times the gap to it.
-    `resumed_at`: an earlier attempt may have asked anything just before that time.
+    `resumed_at`: an earlier attempt may have asked anything just before that time. `earlier_until`: so may the round
+    before, whose partitions asked hosts without a row of their own where robots.txt redirected to them.
     """
 
     def __init__(
-        self, settings: FetchSettings, clock: Callable[[], float], partitions: int = 1, resumed_at: float | None = None
+        self,
+        settings: FetchSettings,
+        clock: Callable[[], float],
+        partitions: int = 1,
+        resumed_at: float | None = None,
+        earlier_until: float = 0.0,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._partitions = max(partitions, 1)
         self._resumed_at = resumed_at
-        self._floor = resumed_at or 0.0
+        self._floor = max(resumed_at or 0.0, earlier_until)
         self._asked_at: dict[str, float] = {}
         self._factors: dict[str, int] = {}
 
     def turn_of(self, state: HostState, grouped_by: frozenset[str], *, knows_robots: bool) -> Turn:
         """The turn of a host as it was left; its addresses count as asked with it. `grouped_by`: see `Turn`."""
         turn = Turn(
-            last_request_at=state.last_request_at,
+            last_request_at=max(state.last_request_at, self._floor),
             last_fetch_s=state.last_fetch_s,
             not_before=state.not_before,
             crawl_delay_s=state.crawl_delay_s,
@@ -65,10 +71,8 @@ class Politeness:
         )
         for address in {known.address for known in state.addresses}:
             self._asked_at[address] = max(self._asked_at.get(address, 0.0), state.last_request_at)
-        if self._resumed_at is not None:
-            turn.last_request_at = max(turn.last_request_at, self._resumed_at)
-            if not knows_robots:
-                turn.not_before = max(turn.not_before, self._resumed_at + self._settings.max_crawl_delay_s)
+        if self._resumed_at is not None and not knows_robots:
+            turn.not_before = max(turn.not_before, self._resumed_at + self._settings.max_crawl_delay_s)
         return turn
 
     def delay_s(self, turn: Turn) -> float:

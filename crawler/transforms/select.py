@@ -94,13 +94,30 @@ def _capacity(time_left: Column, settings: Settings) -> Column:
 
 def within_round(ranked: DataFrame, max_urls: int) -> DataFrame:
     """Leave out what the round's budget cannot hold: tier by tier, and in a tier the first of every host before the
-    second of any. The boundary is exact; ties are broken by key."""
-    fitting = ranked.where("reason IS NULL")
-    order = Window.orderBy("tier", "position", "due_at", "url_key")
-    taken = fitting.select("url_key", F.row_number().over(order).alias("place")).where(F.col("place") <= max_urls)
-    is_taken = F.col("place").isNotNull()
-    rest = F.when(F.col("reason").isNull() & ~is_taken, F.lit("round_budget")).otherwise(F.col("reason"))
-    return ranked.join(taken, on="url_key", how="left").withColumn("reason", rest).drop("place")
+    second of any. The boundary is exact; ties are broken by key.
+
+    All that have one tier and position are a step. Their sizes say which step the boundary is in, and only that one is
+    sorted. `ranked` is read several times, and what comes back may be.
+    """
+    fits = F.col("reason").isNull()
+    steps = ranked.where(fits).groupBy("tier", "position").count().collect()
+    left, last = max_urls, None
+    for tier, position, count in sorted(steps):
+        if count > left:
+            last = (tier, position)
+            break
+        left -= count
+    if last is None:
+        return ranked
+    step = F.struct(F.col("tier").alias("tier"), F.col("position").alias("position"))
+    boundary = F.struct(F.lit(last[0]).alias("tier"), F.lit(last[1]).alias("position"))
+    place = F.row_number().over(Window.orderBy("due_at", "url_key"))
+    taken = (
+        ranked.where(fits & (step == boundary)).select("url_key", place.alias("place")).where(F.col("place") <= left)
+    )
+    is_over = fits & ((step > boundary) | ((step == boundary) & F.col("place").isNull()))
+    reason = F.when(is_over, "round_budget").otherwise(F.col("reason"))
+    return ranked.join(taken, on="url_key", how="left").withColumn("reason", reason).drop("place").localCheckpoint()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,16 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
         deadline_at=time.time() + settings.round.time_limit_s,
         scope=scope_keys(lake, settings, rnd.versions),
         partitions=partitions,
+        earlier_until=earlier_until(lake, rnd.round),
         started14=datetime.fromtimestamp(rnd.now, UTC).strftime("%Y%m%d%H%M%S"),
     )
     return [replace(base, partition=number, plan_files=tuple(sorted(paths))) for number, paths in sorted(files.items())]
+
+
+def earlier_until(lake: Lake, number: int) -> float:
+    """When the fetch stage of the round before was over, 0 without one."""
+    rows = lake.ledger.newest(2)
+    return max((row.recorded for row in rows if row.round < number and row.state is State.FETCHED), default=0.0)
 
 
 def scope_keys(lake: Lake, settings: Settings, versions: dict[str, int]) -> bytes:

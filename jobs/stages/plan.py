@@ -41,8 +41,8 @@ def plan_of(lake: Lake, settings: Settings, rnd: RoundRow, versions: dict[str, i
     hosts = due.select(select.host_key().alias("host_key")).distinct()
     known = find(lake.run(schemas.HOSTS, versions), hosts, keep="newest")
     keyed = select.with_host_state(due, known)
-    ranked = select.rank_in_budgets(keyed, settings, time.time())
-    within = select.within_round(ranked, settings.round.max_urls).localCheckpoint()
+    ranked = select.rank_in_budgets(keyed, settings, time.time()).localCheckpoint()
+    within = select.within_round(ranked, settings.round.max_urls)
     return select.plan_rows(within, placement(lake, settings, within), rnd.round)
 
 

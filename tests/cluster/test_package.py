@@ -62,6 +62,9 @@ def test_the_environment_runs_where_nothing_is_installed(packed: Packed, tmp_pat
     command = [str(orbweaver), "inject", "https://example.org/", "--lake", "lake"]
     subprocess.run(command, cwd=tmp_path, env=plain_environ(tmp_path), check=True, timeout=60)
     assert len(list((tmp_path / "lake" / "inbox").iterdir())) == 1
+    command = [str(orbweaver), "doctor", "--lake", "lake"]
+    doctor = subprocess.check_output(command, cwd=tmp_path, env=plain_environ(tmp_path), text=True, timeout=60)
+    assert "none in this environment" in doctor
 
 
 def test_the_texts_say_what_the_package_is_for(packed: Packed) -> None:

@@ -98,6 +98,14 @@ def test_after_a_resume_every_host_counts_as_asked_just_now(knows_robots: bool, 
     assert polite.ready_at(Turn(), B) >= 1_001.0
 
 
+@pytest.mark.parametrize(("last_request_at", "ready_at"), [(0.0, 995.0), (994.0, 999.0)])
+def test_a_host_may_have_been_asked_until_the_round_before_was_over(last_request_at: float, ready_at: float) -> None:
+    polite = politeness(Clock(), earlier_until=990.0)
+    state = HostState("a.test", last_request_at=last_request_at, crawl_delay_s=5.0)
+    assert polite.host_ready_at(polite.turn_of(state, frozenset(), knows_robots=False)) == ready_at
+    assert polite.ready_at(Turn(), B) == 991.0
+
+
 def test_waits_double_are_capped_and_named_ones_are_kept() -> None:
     clock = Clock()
     polite, turn = politeness(clock), Turn()

@@ -68,11 +68,11 @@ def test_a_year_of_rounds_stays_flat(year_web: Path, tmp_path: Path, capsys: pyt
         with hold_lake(spark, store, buckets=4) as lake:
             for day in range(ROUNDS):
                 year_web.write_text(str(day))
-                began, cpu_began = time.monotonic(), cpu_seconds(os.getsid(0))
+                began, cpu_began = time.monotonic(), cpu_seconds(os.getpid())
                 done = crawl_round(lake, settings, BEGAN + day * DAY_S)
                 weeks = weeks if day % WEEK else [*weeks, {"seconds": [], "cpu": [], "pages": 0}]
                 weeks[-1]["seconds"].append(time.monotonic() - began)
-                weeks[-1]["cpu"].append(cpu_seconds(os.getsid(0)) - cpu_began)
+                weeks[-1]["cpu"].append(cpu_seconds(os.getpid()) - cpu_began)
                 weeks[-1]["pages"] += done.counts["outcomes"] if done.counts["planned"] else 0
                 if day % WEEK == WEEK - 1:
                     maintain(lake)

@@ -133,25 +133,28 @@ class Driver:
 
 
 def session_members(session: int) -> Sequence[int]:
-    """The living processes of a session, oldest first (proc(5): state and session in /proc/PID/stat)."""
-    members = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] not in "ZX":
-            members.append((int(fields[19]), int(folder.name)))
+    """The living processes of a session, oldest first."""
+    members = [(int(stat[19]), number) for number, stat in living().items() if int(stat[3]) == session]
     return [number for _, number in sorted(members)]
 
 
-def cpu_seconds(session: int) -> float:
-    """CPU time of a session's living processes and of their children that have ended."""
-    ticks = 0
-    for member in session_members(session):
-        with suppress(OSError):
-            ticks += sum(map(int, Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()[11:15]))
+def cpu_seconds(root: int) -> float:
+    """CPU time of a process, of all that it started and that lives, and of their children that have ended."""
+    stats = living()
+    family = {root}
+    while more := {number for number, stat in stats.items() if int(stat[1]) in family} - family:
+        family |= more
+    ticks = sum(int(n) for number in family & stats.keys() for n in stats[number][11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def living() -> dict[int, list[str]]:
+    """What /proc/PID/stat says of every living process, from its state on (proc(5))."""
+    stats = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            stats[int(folder.name)] = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+    return {number: stat for number, stat in stats.items() if stat[0] not in "ZX"}
 
 
 if __name__ == "__main__":

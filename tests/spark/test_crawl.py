@@ -7,7 +7,9 @@ from collections import Counter
 import pytest
 
 from crawler import schemas
+from crawler.tables.ledger import State
 from crawler.tables.reader import Reader
+from jobs.stages.fetch import earlier_until
 from tests.spark.crawled import DELAY_S, Crawl
 from tests.spark.invariants import Committed
 from tests.web import witness
@@ -80,6 +82,14 @@ def test_rules_on_a_host_of_another_partition_are_asked_for_in_the_next_round(cr
     when = [number for number, of in enumerate(crawled.requests_by_round, 1) for one in of if one.path == SHARED_ROBOTS]
     assert when == [2 if were_apart else 1]
     assert places[2, host] == places.get((2, other), places[2, host])
+
+
+def test_a_round_knows_how_long_the_one_before_may_have_asked(crawled: Crawl) -> None:
+    """Until its last request at least, and not until it was committed."""
+    recorded = {(row.round, row.state): row.recorded for row in crawled.lake.ledger.newest(3)}
+    last = max(request.time for request in crawled.requests_by_round[1])
+    assert earlier_until(crawled.lake, 1) == 0.0
+    assert last <= earlier_until(crawled.lake, 3) == recorded[2, State.FETCHED] < recorded[2, State.COMMITTED]
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])

@@ -42,7 +42,7 @@ COMMITTING = (
     *("commit.segments", "files.captures", "commit.captures", "commit.content_checksums", "commit.near_duplicates"),
     *("commit.url_checksums", "commit.hosts", "commit.frontier"),
 )
-AT_RANDOM = ("round 1, all at once", "round 2, the driver only", "round 2, all at once")
+AT_RANDOM = ("round 1, all at once", "round 2, the driver only")
 IN_FETCH = len(AT_RANDOM) + sum(map(len, FETCHING.values()))
 REQUESTS = 3  # of a driver before it is killed: round 1 has at least twice as many left, the robots files among them
 
@@ -83,7 +83,6 @@ def kill_everywhere(crawl: KilledCrawl) -> None:
     die_fetching(crawl, AT_RANDOM[0], ALL)
     crawl.die_at("round.committed")
     die_fetching(crawl, AT_RANDOM[1], DRIVER)
-    die_fetching(crawl, AT_RANDOM[2], ALL)
     for fault in (*FETCHING[2], *COMMITTING):
         crawl.die_at(fault)
     crawl.finish()
@@ -98,7 +97,7 @@ def die_fetching(crawl: KilledCrawl, where: str, who: str) -> None:
 def test_every_kill_hit_its_place(chain: Chain) -> None:
     """The fetch stages were killed while there was still something to fetch."""
     assert [kill.where for kill in chain.kills] == [
-        *PLANNING, *FETCHING[1], AT_RANDOM[0], "round.committed", *AT_RANDOM[1:], *FETCHING[2], *COMMITTING,
+        *PLANNING, *FETCHING[1], AT_RANDOM[0], "round.committed", AT_RANDOM[1], *FETCHING[2], *COMMITTING,
     ]  # fmt: skip
     assert len(chain.kills) >= 20
     counts = {kill.where: kill.requests for kill in chain.kills}  # of two with one name the later

@@ -15,7 +15,7 @@ from crawler.settings import FetchSettings, RoundSettings, Settings
 from crawler.transforms import select
 from crawler.transforms.select import Server
 from jobs.stages.place import PLACEMENT
-from tests.spark.rows import NOW, Row, host, hosts, visit, visits
+from tests.spark.rows import NOW, Row, at, host, hosts, visit, visits
 
 SETTINGS = replace(Settings(), round=RoundSettings(time_limit_s=100.0, max_urls_per_host=3))
 
@@ -67,6 +67,28 @@ def test_the_round_takes_the_first_of_every_host_before_the_second_of_any(spark:
     taken = within.where("reason IS NULL").groupBy("host").count().collect()
     assert sorted(row["count"] for row in taken) == [1, 1, 2]
     assert reasons(within) == {"None": 4, "round_budget": 3}
+
+
+def test_the_boundary_of_a_round_is_where_sorting_everything_puts_it(spark: SparkSession) -> None:
+    chance = random.Random(4)
+    rows = [
+        visit(
+            f"http://{chance.choice('abcdef')}.test/{n}",
+            tier=chance.choice((0, 1, 4)),
+            due_at=at(chance.randint(0, 2)),
+        )
+        for n in range(60)
+    ]
+    settings = replace(SETTINGS, round=RoundSettings(max_urls_per_host=8))
+    frame = ranked(spark, rows, [], settings).localCheckpoint()
+    best = frame.where("reason IS NULL").orderBy("tier", "position", "due_at", "url_key").select("url_key").collect()
+    over_host = reasons(frame)["host_budget"]
+    for most in (1, 2, 7, 11, 12, 30, len(best) - 1, len(best), len(best) + 1):
+        within = select.within_round(frame, most)
+        taken = {row["url_key"] for row in within.where("reason IS NULL").collect()}
+        assert taken == {row["url_key"] for row in best[:most]}
+        assert within.count() == len(rows)
+        assert reasons(within)["host_budget"] == over_host
 
 
 def test_a_domain_takes_its_share_of_the_round_and_no_more(spark: SparkSession) -> None:
