@@ -14,6 +14,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(PY)
+FAST := not jvm and not slow and not soak and not bench
+AT_ONCE := -n 4# many of the fast tests wait
+NO_TESTS := 5# exit code of pytest when ARGS chose none of them
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
@@ -34,11 +37,12 @@ crawl: setup ## Crawl SEEDS in ROUNDS rounds into LAKE; without SEEDS the demo w
 
 .PHONY: test
 test: setup ## All tests that need nothing outside this machine
-	$(PY) -m pytest -m "not soak and not bench" $(ARGS)
+	$(PY) -m pytest $(AT_ONCE) -m "$(FAST)" $(ARGS) || [ $$? = $(NO_TESTS) ]
+	$(PY) -m pytest -m "(jvm or slow) and not soak and not bench" $(ARGS) || [ $$? = $(NO_TESTS) ]
 
 .PHONY: test-fast
 test-fast: $(VENV)/.installed ## The tests without a JVM, in seconds
-	$(PY) -m pytest -q -m "not jvm and not slow and not soak and not bench" $(ARGS)
+	$(PY) -m pytest -q $(AT_ONCE) -m "$(FAST)" $(ARGS)
 
 .PHONY: soak
 soak: setup ## Long tests: kills, races, a cluster, an object store

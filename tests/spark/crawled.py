@@ -88,7 +88,7 @@ def crawl_demo_web(spark: SparkSession, folder: Path) -> Iterator[Crawl]:
 def settings_for(web: DemoWeb, **fetch: Any) -> Settings:
     """What a crawl of the demo web needs, with little patience for servers that never answer."""
     given: dict[str, Any] = {"delay_s": DELAY_S, "address_delay_share": 0.5}
-    given |= {"head_timeout_s": 2.5, "idle_timeout_s": 2.5, "robots_retry_s": 0.5}
+    given |= {"head_timeout_s": 2.0, "idle_timeout_s": 2.0, "robots_retry_s": 0.5}
     given |= {"only_allowed": True, "allow_addresses": web.allow_addresses, "host_map": str(web.hosts_file)}
     return Settings(
         crawl=CrawlSettings(name="ORB-TEST"),

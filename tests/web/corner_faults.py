@@ -50,7 +50,7 @@ def _many_fields() -> Iterator[Step]:
 @at("snail.test", "/slow")
 def _slow(visit: Visit) -> Answer:
     answer = page(visit, "/")
-    return _wire(200, 1.5, answer.wire_head(keep=False), answer.body)
+    return _wire(200, 1.0, answer.wire_head(keep=False), answer.body)
 
 
 @at("broken.test", "/")
