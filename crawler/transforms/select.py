@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Window
@@ -92,32 +93,41 @@ def _capacity(time_left: Column, settings: Settings) -> Column:
     return F.when(delay > 0, F.greatest(F.floor(time_left / delay), F.lit(1))).otherwise(F.lit(1e18))
 
 
-def within_round(ranked: DataFrame, max_urls: int) -> DataFrame:
-    """Leave out what the round's budget cannot hold: tier by tier, and in a tier the first of every host before the
-    second of any. The boundary is exact; ties are broken by key.
+class Boundary(NamedTuple):
+    """The step (a tier and a position) in which a round's budget ends, and how many of its URLs the round takes."""
 
-    All that have one tier and position are a step. Their sizes say which step the boundary is in, and only that one is
-    sorted. `ranked` is read several times, and what comes back may be.
-    """
-    fits = F.col("reason").isNull()
-    steps = ranked.where(fits).groupBy("tier", "position").count().collect()
-    left, last = max_urls, None
+    tier: int
+    position: int
+    left: int
+
+
+def step_sizes(ranked: DataFrame) -> DataFrame:
+    """How many URLs there are of each tier and position: `tier`, `position`, `count`."""
+    return ranked.where("reason IS NULL").groupBy("tier", "position").count()
+
+
+def boundary_of(steps: Iterable[tuple[int, int, int]], max_urls: int) -> Boundary | None:
+    """Where a budget ends, given the steps with their sizes; None when it holds them all."""
+    left = max_urls
     for tier, position, count in sorted(steps):
         if count > left:
-            last = (tier, position)
-            break
+            return Boundary(tier, position, left)
         left -= count
-    if last is None:
-        return ranked
+    return None
+
+
+def within_round(ranked: DataFrame, boundary: Boundary) -> DataFrame:
+    """Leave out what the round's budget cannot hold: tier by tier, and in a tier the first of every host before the
+    second of any. The boundary is exact, ties are broken by key, and only its own step is sorted."""
+    fits = F.col("reason").isNull()
     step = F.struct(F.col("tier").alias("tier"), F.col("position").alias("position"))
-    boundary = F.struct(F.lit(last[0]).alias("tier"), F.lit(last[1]).alias("position"))
+    last = F.struct(F.lit(boundary.tier).alias("tier"), F.lit(boundary.position).alias("position"))
     place = F.row_number().over(Window.orderBy("due_at", "url_key"))
-    taken = (
-        ranked.where(fits & (step == boundary)).select("url_key", place.alias("place")).where(F.col("place") <= left)
-    )
-    is_over = fits & ((step > boundary) | ((step == boundary) & F.col("place").isNull()))
+    placed = ranked.where(fits & (step == last)).select("url_key", place.alias("place"))
+    taken = placed.where(F.col("place") <= boundary.left)
+    is_over = fits & ((step > last) | ((step == last) & F.col("place").isNull()))
     reason = F.when(is_over, "round_budget").otherwise(F.col("reason"))
-    return ranked.join(taken, on="url_key", how="left").withColumn("reason", reason).drop("place").localCheckpoint()
+    return ranked.join(taken, on="url_key", how="left").withColumn("reason", reason).drop("place")
 
 
 @dataclass(frozen=True, slots=True)

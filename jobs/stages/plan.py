@@ -42,7 +42,8 @@ def plan_of(lake: Lake, settings: Settings, rnd: RoundRow, versions: dict[str, i
     known = find(lake.run(schemas.HOSTS, versions), hosts, keep="newest")
     keyed = select.with_host_state(due, known)
     ranked = select.rank_in_budgets(keyed, settings, time.time()).localCheckpoint()
-    within = select.within_round(ranked, settings.round.max_urls)
+    boundary = select.boundary_of(select.step_sizes(ranked).collect(), settings.round.max_urls)
+    within = select.within_round(ranked, boundary).localCheckpoint() if boundary else ranked
     return select.plan_rows(within, placement(lake, settings, within), rnd.round)
 
 

@@ -24,6 +24,11 @@ def ranked(spark: SparkSession, rows: Sequence[Row], known: Sequence[Row], setti
     return select.rank_in_budgets(select.with_host_state(visits(spark, rows), hosts(spark, known)), settings, NOW)
 
 
+def within_round(frame: DataFrame, max_urls: int) -> DataFrame:
+    boundary = select.boundary_of(select.step_sizes(frame).collect(), max_urls)
+    return select.within_round(frame, boundary) if boundary else frame
+
+
 def pages(name: str, count: int, **differs: object) -> list[dict[str, Any]]:
     return [visit(f"http://{name}/{number}", **differs) for number in range(count)]
 
@@ -63,7 +68,7 @@ def test_the_best_of_a_host_are_taken_first(spark: SparkSession) -> None:
 
 def test_the_round_takes_the_first_of_every_host_before_the_second_of_any(spark: SparkSession) -> None:
     frame = ranked(spark, pages("a.test", 3) + pages("b.test", 3) + pages("c.test", 1), [])
-    within = select.within_round(frame, max_urls=4)
+    within = within_round(frame, max_urls=4)
     taken = within.where("reason IS NULL").groupBy("host").count().collect()
     assert sorted(row["count"] for row in taken) == [1, 1, 2]
     assert reasons(within) == {"None": 4, "round_budget": 3}
@@ -84,7 +89,7 @@ def test_the_boundary_of_a_round_is_where_sorting_everything_puts_it(spark: Spar
     best = frame.where("reason IS NULL").orderBy("tier", "position", "due_at", "url_key").select("url_key").collect()
     over_host = reasons(frame)["host_budget"]
     for most in (1, 2, 7, 11, 12, 30, len(best) - 1, len(best), len(best) + 1):
-        within = select.within_round(frame, most)
+        within = within_round(frame, most)
         taken = {row["url_key"] for row in within.where("reason IS NULL").collect()}
         assert taken == {row["url_key"] for row in best[:most]}
         assert within.count() == len(rows)
@@ -100,7 +105,7 @@ def test_a_domain_takes_its_share_of_the_round_and_no_more(spark: SparkSession) 
 
 def test_plan_rows_hold_every_due_url_once_or_its_count(spark: SparkSession) -> None:
     known = [host("a.test", crawl_delay_s=2.0)]
-    within = select.within_round(ranked(spark, pages("a.test", 5) + pages("b.test", 2), known), max_urls=100)
+    within = within_round(ranked(spark, pages("a.test", 5) + pages("b.test", 2), known), max_urls=100)
     keys = [row["host_key"] for row in within.select("host_key").distinct().collect()]
     placed = [(key, 7, 2, [{"address": "192.0.2.7", "expires_at": 9.0}], ["192.0.2.7"]) for key in keys]
     placement = spark.createDataFrame(placed, PLACEMENT)
