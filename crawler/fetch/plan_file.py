@@ -70,6 +70,7 @@ def read_plan(
     if not _is_in_order(urls):
         urls = urls.sort_by([("host", "ascending"), ("position", "ascending")])
     urls = urls.select(URL_FIELDS)
+    pa.default_memory_pool().release_unused()  # decoding took more than the plan does; the system has it back
     return Plan(urls, _hosts(urls, states))
 
 

@@ -157,7 +157,7 @@ def sql(  # noqa: PLR0913 - each option is one
     """
     from jobs.sql import open_views, query
 
-    with open_views(store_of(lake), settings_of(config, sets), number) as spark:
+    with open_views(store_of(lake), settings_of(config, sets), number, statement) as spark:
         names, rows = query(spark, statement, limit)
     if as_json:
         typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))

@@ -8,8 +8,11 @@ import subprocess
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
 
 from crawler import schemas
+from jobs.exits import BAD_USE, Stop
+from jobs.sql import named_in, query
 from tests.spark.crawled import Crawl
 
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
@@ -51,3 +54,46 @@ def test_a_table_that_delta_spark_wrote_and_optimized_is_still_read(crawled: Cra
     assert crawled.lake.tables.version(schemas.SEEDS) > before
     rows = crawled.lake.read(schemas.SEEDS, crawled.lake.versions())
     assert rows.where("line = 'by delta-spark'").count() == 1
+
+
+def test_an_answer_is_what_json_knows(spark: SparkSession) -> None:
+    statement = "SELECT 1 AS one, NULL AS nothing, TIMESTAMP '2026-11-21 00:00:00' AS at, array(1, 2) AS some"
+    names, rows = query(spark, statement, 5)
+    assert names == ["one", "nothing", "at", "some"]
+    assert [row[:2] + row[3:] for row in rows] == [[1, None, [1, 2]]]
+    assert str(rows[0][2]).startswith("2026-11-2")
+    assert query(spark, "SELECT id FROM range(10)", 3)[1] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELEC 1", "PARSE_SYNTAX_ERROR"),
+        ("SELECT 1 FROM pages", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT nothing FROM range(1)", "UNRESOLVED_COLUMN"),
+        ("SELECT 1 / 0", "DIVIDE_BY_ZERO"),
+    ],
+)
+def test_a_statement_without_an_answer_is_bad_use(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], statement: str, said: str
+) -> None:
+    with pytest.raises(Stop, match=said) as stop:
+        query(spark, statement, 5)
+    assert stop.value.code == BAD_USE
+    assert "Tables: frontier, " in str(stop.value)
+    assert "\n" not in str(stop.value).partition("\nTables:")[0]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("SELECT count(*) FROM captures", ["captures"]),
+        ("select * from Hosts h join PLANS using (host)", ["plans", "hosts"]),
+        ("SELECT 'seeds' AS word", ["seeds"]),
+        ("SELECT 1 FROM captures_of_mine", NAMES),
+        ("SHOW TABLES", NAMES),
+    ],
+)
+def test_the_tables_that_a_statement_names_are_opened_or_all(statement: str, names: list[str]) -> None:
+    assert [table.name for table in named_in(statement)] == names
