@@ -16,15 +16,18 @@ _IN_CONTENT = re.compile(
     rb"""charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'|([^\t\n\f\r ;"']+))""", re.IGNORECASE
 )
 _XML_ENCODING = re.compile(rb"""\A<\?xml[^>]*?[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*(?:"([^"]*)"|'([^']*)')""")
-# What the prescan steps over or looks into, in the order of the standard: comment, meta, other tag, declaration.
+# An attribute, and what of a tag follows its name: quotes mean something after `=` only, and what does not end is none.
+_VALUE = rb"""(?:"([^"]*+)"|'([^']*+)'|((?!["'])[^\t\n\f\r >]*+))"""
+_ATTRIBUTE = rb"([^\t\n\f\r />][^\t\n\f\r /=>]*+)[\t\n\f\r ]*+(?:=[\t\n\f\r ]*+" + _VALUE + rb"|(?!=))"
+_ATTRIBUTES = rb"(?>[\t\n\f\r /]++|" + _ATTRIBUTE + rb")*+"
+# What the prescan steps over or looks into, in the order of the standard: comment, meta, other tag, declaration. A
+# comment or tag without an end takes the rest with it.
 _TOKEN = re.compile(
-    rb"<!--(?:>|->|.*?-->)|<meta(?=[\t\n\f\r /])((?:[^>\"']|\"[^\"]*\"|'[^']*')*)"
-    rb"|</?[a-z](?:[^>\"']|\"[^\"]*\"|'[^']*')*|<[!/?][^>]*",
+    rb"<!--(?:>|->|.*?-->|.*)|<meta(?=[\t\n\f\r /])(?P<meta>" + _ATTRIBUTES + rb")>"
+    rb"|</?[a-z][^\t\n\f\r >]*+" + _ATTRIBUTES + rb">|</?[a-z].*|<[!/?][^>]*",
     re.IGNORECASE | re.DOTALL,
 )
-_ATTRIBUTE = re.compile(
-    rb"""([^\t\n\f\r /=>]+)(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'|([^\t\n\f\r >]*)))?"""
-)
+_EACH_ATTRIBUTE = re.compile(_ATTRIBUTE)
 
 
 class Encoding(NamedTuple):
@@ -90,7 +93,7 @@ def _prescanned(head: bytes) -> str | None:
         if head.startswith(start):
             return name
     for token in _TOKEN.finditer(head):
-        if token[1] is not None and (declared := _in_meta(token[1])):
+        if token["meta"] is not None and (declared := _in_meta(token["meta"])):
             return declared
     match = _XML_ENCODING.match(head)
     return _in_markup(match[match.lastindex or 0]) if match else None
@@ -98,7 +101,7 @@ def _prescanned(head: bytes) -> str | None:
 
 def _in_meta(attributes: bytes) -> str | None:
     values: dict[bytes, bytes] = {}
-    for name, *quoted in _ATTRIBUTE.findall(attributes):
+    for name, *quoted in _EACH_ATTRIBUTE.findall(attributes):
         values.setdefault(name.lower(), b"".join(quoted))
     if b"charset" in values:
         return _in_markup(values[b"charset"])

@@ -2,8 +2,8 @@
 
 What the layer does: byte order marks (UTF-8 and UTF-16); the first 512,000 bytes, without a last line that is cut;
 lines end at CR, LF or CRLF only; a line with bytes that are no UTF-8 is passed over, the others count; product tokens
-are compared whole and without case, `Foo/1.2` is `foo`; lines that are no records of ours neither end a group nor stand
-in it; a crawl-delay counts as a rule.
+are compared whole and without case, `Foo/1.2` and `foo*` are `foo`; lines that are no records of ours neither end a
+group nor stand in it; a crawl-delay counts as a rule.
 
 `allow: /index.html` does not allow `/`, which Protego adds. Misspellings of disallow count, as in Google's parser: they
 can only slow us.
@@ -21,7 +21,7 @@ from protego import Protego
 
 PARSED_BYTES = 512_000
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_PRODUCT = re.compile(r"[^\s/]+")
+_PRODUCT = re.compile(r"\*|[^\s/*]+")
 # What `str.splitlines` takes for an end of line and RFC 9309 does not.
 _FALSE_LINE_END = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _FIELDS = {
@@ -122,7 +122,7 @@ def _line(record: _Record, token: str) -> str:
     """The record for Protego, with three kinds of user agents: us, all (`*`) and others."""
     if record.field != "user-agent":
         return f"{record.field}: {record.value}"
-    if record.value.startswith("*"):
+    if record.value == "*":
         return "user-agent: *"
     return f"user-agent: {_US if record.value == token else _OTHERS}"
 

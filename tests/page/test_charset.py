@@ -37,6 +37,11 @@ META = b'<meta charset="%s">'
         (b"<!-- " + META % b"koi8-r" + b" -->" + META % b"big5", None, "big5", "meta"),
         (b"<!-->" + META % b"big5", None, "big5", "meta"),
         (b'<a title="' + META.replace(b'"', b"'") % b"koi8-r" + b'">' + META % b"big5", None, "big5", "meta"),
+        (b'<meta http-equiv="Content-Type content="text/html; charset=koi8-r">', None, "windows-1252", "default"),
+        (b'<a title=a"b>' + META % b"koi8-r" + b'"', None, "koi8-r", "meta"),  # a quote inside a bare value
+        (b'<a title="a>' + META.replace(b'"', b"'") % b"koi8-r", None, "windows-1252", "default"),  # it does not end
+        (b"<!-- " + META % b"koi8-r", None, "windows-1252", "default"),
+        (b"<meta charset=koi8-r", None, "windows-1252", "default"),
         (b"<metadata charset=koi8-r>", None, "windows-1252", "default"),
         (b" " * 1_024 + META % b"koi8-r", None, "windows-1252", "default"),
         (b" " * 1_000 + META % b"koi8-r", None, "koi8-r", "meta"),

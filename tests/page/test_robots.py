@@ -76,6 +76,7 @@ def test_rules(rules: str, path: str, expected: bool) -> None:
         ("User-agent: orbweaver\nDisallow: /x", False),
         ("user-agent: ORBWEAVER\nDisallow: /x", False),
         ("User-agent: OrbWeaver/1.2 (+http://a)\nDisallow: /x", False),
+        ("User-agent: orbweaver*\nDisallow: /x", False),
         ("User-agent: orb\nDisallow: /x", True),  # product tokens are compared whole
         ("User-agent: orbweaver2\nDisallow: /x", True),
         ("User-agent: a orbweaver\nDisallow: /x", True),
