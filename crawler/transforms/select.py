@@ -44,7 +44,8 @@ def choose_slots(waiting: Mapping[tuple[int, int], int], max_urls: int, overfetc
 
 
 def with_host_state(due: DataFrame, hosts: DataFrame) -> DataFrame:
-    """Each due URL with `host_key`, `host_state` (null for a new host) and `registered_domain` where it is known."""
+    """Each due URL with `host_key`, `host_state` (null for a new host) and `known_domain`, its registered domain where
+    the hosts table has it."""
     states = hosts.select(
         "host_key", F.struct(*HOST_NAMES).alias("host_state"), F.col("registered_domain").alias("known_domain")
     )

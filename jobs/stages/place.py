@@ -45,6 +45,7 @@ def partition_count(lake: Lake, settings: Settings) -> int:
 def _planned_hosts(within: DataFrame) -> Sequence[Row]:
     names = ("addresses", "robots_hosts")
     known = [F.first(f"host_state.{name}", ignorenulls=True).alias(name) for name in names]
+    known.append(F.first("known_domain", ignorenulls=True).alias("domain"))
     planned = within.where("reason IS NULL").groupBy("host_key").agg(F.first("host").alias("host"), *known)
     rows: list[dict[str, Any]] = planned.orderBy("host_key").toArrow().to_pylist()
     return rows
@@ -67,4 +68,5 @@ def _server(row: Row, found: Found) -> Server:
     robots_hosts = row["robots_hosts"] or ()
     addresses = [*_addresses(row, found), *(address for host in robots_hosts for address in found.get(host, ()))]
     names = (row["host"], *robots_hosts)
-    return Server(row["host_key"], registered_domain(row["host"]), tuple(one.address for one in addresses), names)
+    domain = row["domain"] or registered_domain(row["host"])
+    return Server(row["host_key"], domain, tuple(one.address for one in addresses), names)

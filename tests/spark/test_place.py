@@ -26,6 +26,7 @@ KNOWN = [
     host("old.test", addresses=[{"address": "127.9.0.9", "expires_at": OLD}]),
     host("good.test", addresses=[{"address": "127.9.0.3", "expires_at": GOOD}]),
     host("led.test", addresses=[{"address": "127.9.0.7", "expires_at": GOOD}], robots_hosts=["rules.test"]),
+    *(host(name, registered_domain="kin.test", addresses=[]) for name in ("sister.test", "brother.test")),
     host("fourth.test", addresses=[{"address": "127.9.0.4", "expires_at": GOOD}]),
 ]
 
@@ -53,7 +54,8 @@ def test_hosts_of_one_server_share_a_partition_from_the_first_round_on(placed: d
     assert partitions["one.test"] == partitions["two.test"]
     assert partitions["three.test"] == partitions["good.test"]
     assert partitions["led.test"] == partitions["fourth.test"]  # at the address of rules.test, which is not planned
-    assert len(set(partitions.values())) == len(placed) - 3
+    assert partitions["sister.test"] == partitions["brother.test"]  # of one domain, by the list of an earlier day
+    assert len(set(partitions.values())) == len(placed) - 4
     assert {row["gap_factor"] for row in placed.values()} == {1}
 
 
