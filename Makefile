@@ -16,7 +16,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(PY)
 FAST := not jvm and not slow and not soak and not bench
 AT_ONCE := -n 4# many of the fast tests wait
-NO_TESTS := 5# exit code of pytest when ARGS chose none of them
+NO_TESTS := 5# exit code of pytest when it was to run none
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
@@ -37,8 +37,10 @@ crawl: setup ## Crawl SEEDS in ROUNDS rounds into LAKE; without SEEDS the demo w
 
 .PHONY: test
 test: setup ## All tests that need nothing outside this machine
-	$(PY) -m pytest $(AT_ONCE) -m "$(FAST)" $(ARGS) || [ $$? = $(NO_TESTS) ]
-	$(PY) -m pytest -m "(jvm or slow) and not soak and not bench" $(ARGS) || [ $$? = $(NO_TESTS) ]
+	@found=; run() { echo "pytest $$*"; $(PY) -m pytest "$$@" && found=1 || [ $$? = $(NO_TESTS) ]; }; \
+	run $(AT_ONCE) -m "$(FAST)" $(ARGS); \
+	run -m "(jvm or slow) and not soak and not bench" $(ARGS); \
+	[ -n "$$found" ] || { echo "ARGS chose no test: $(ARGS)" >&2; exit $(NO_TESTS); }
 
 .PHONY: test-fast
 test-fast: $(VENV)/.installed ## The tests without a JVM, in seconds
