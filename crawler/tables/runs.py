@@ -26,6 +26,7 @@ from crawler.tables.delta import DeltaTables
 
 Keep = Literal["newest", "oldest"]
 ORDERING = ("round", "kind", "url_key")
+FEW_WORDS = ["kind", "scheme"]  # columns that repeat a few texts: to write each out took half the time of a look-up
 
 
 def bucket_of(key: str, buckets: int) -> Column:
@@ -115,21 +116,24 @@ def _matching_rows(run: Run, path: str, keys: np.ndarray, schema: pa.Schema) -> 
     for group in _row_groups(run, path, keys):
         is_found = group.ends > group.starts
         if is_found.any():
-            change = np.zeros(group.rows + 1, np.int32)
+            change = np.zeros(len(group.keys) + 1, np.int32)
             change[group.starts[is_found]] = 1
             change[group.ends[is_found]] -= 1
-            rows = group.file.read_row_group(group.number, columns=schema.names)
-            rows = rows.filter(pa.array(np.cumsum(change[:-1]) > 0))
+            is_wanted = np.cumsum(change[:-1]) > 0
+            others = [name for name in schema.names if name != run.key]
+            rows = group.file.read_row_group(group.number, columns=others, use_threads=False)
+            rows = rows.filter(pa.array(is_wanted)).append_column(run.key, pa.array(group.keys[is_wanted]))
             matching.append(rows.select(schema.names).cast(schema))
     return matching
 
 
 class _RowGroup(NamedTuple):
-    """A row group in whose range some keys of the batch lie: which, and of each the stretch of its rows."""
+    """A row group in whose range some keys of the batch lie: its keys, which were asked for, and of each of those the
+    stretch of its rows."""
 
     file: pq.ParquetFile
     number: int
-    rows: int
+    keys: np.ndarray
     asked: slice
     starts: np.ndarray
     ends: np.ndarray
@@ -137,14 +141,15 @@ class _RowGroup(NamedTuple):
 
 def _row_groups(run: Run, path: str, keys: np.ndarray) -> Iterator[_RowGroup]:
     """The row groups that may hold keys of the batch, both sorted: few keys are looked for among many stored ones."""
-    file = pq.ParquetFile(run.store.open_input(path))
+    words = [name for name in FEW_WORDS if name in run.table.names]
+    file = pq.ParquetFile(run.store.open_input(path), read_dictionary=words)
     key_at = file.schema_arrow.names.index(run.key)
     for number in range(file.num_row_groups):
         asked = _in_range(keys, file.metadata.row_group(number).column(key_at).statistics)
         if asked.start < asked.stop:
             stored = file.read_row_group(number, columns=[run.key], use_threads=False)[run.key].to_numpy()
             starts, ends = (np.searchsorted(stored, keys[asked], side) for side in ("left", "right"))
-            yield _RowGroup(file, number, len(stored), asked, starts, ends)
+            yield _RowGroup(file, number, stored, asked, starts, ends)
 
 
 def _in_range(keys: np.ndarray, statistics: Any) -> slice:

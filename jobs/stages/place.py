@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -18,7 +19,13 @@ from crawler.spark import resolve_hosts
 from crawler.tables.lake import Lake
 from crawler.transforms.select import Server, group_by_server
 
-PLACEMENT = f"host_key bigint, partition int, gap_factor int, addresses {schemas.ADDRESSES}, grouped_by array<string>"
+PLACEMENT = (
+    schemas.Column("host_key", "bigint", "Key of a planned host."),
+    schemas.Column("partition", "int", "Its fetch partition."),
+    schemas.Column("gap_factor", "int", "How many times the gap to its address it keeps."),
+    schemas.Column("addresses", schemas.ADDRESSES, "Its addresses, those found now first."),
+    schemas.Column("grouped_by", "array<string>", "Addresses and names that bind it to its partition."),
+)
 
 Row = Mapping[str, Any]
 Found = Mapping[str, tuple[KnownAddress, ...]]
@@ -33,8 +40,9 @@ def placement(lake: Lake, settings: Settings, within: DataFrame) -> DataFrame:
     grouping = group_by_server(servers, partition_count(lake, settings), settings.round.max_hosts_per_address)
     addresses = [[asdict(address) for address in _addresses(row, found)] for row in hosts]
     keys = [server.host_key for server in servers]
-    columns = (keys, grouping.partitions.tolist(), grouping.gap_factors.tolist(), addresses, grouping.bound_by)
-    return lake.spark.createDataFrame(list(zip(*columns, strict=True)), PLACEMENT)
+    columns: list[Any] = [keys, grouping.partitions, grouping.gap_factors, addresses, grouping.bound_by]
+    rows = pa.table(columns, schema=schemas.arrow_schema(PLACEMENT))
+    return lake.spark.createDataFrame(rows, schemas.ddl(PLACEMENT))
 
 
 def partition_count(lake: Lake, settings: Settings) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from crawler.schemas import ddl
 from crawler.settings import FetchSettings, RoundSettings, Settings
 from crawler.transforms import select
 from crawler.transforms.select import Server
@@ -108,7 +109,7 @@ def test_plan_rows_hold_every_due_url_once_or_its_count(spark: SparkSession) -> 
     within = within_round(ranked(spark, pages("a.test", 5) + pages("b.test", 2), known), max_urls=100)
     keys = [row["host_key"] for row in within.select("host_key").distinct().collect()]
     placed = [(key, 7, 2, [{"address": "192.0.2.7", "expires_at": 9.0}], ["192.0.2.7"]) for key in keys]
-    placement = spark.createDataFrame(placed, PLACEMENT)
+    placement = spark.createDataFrame(placed, ddl(PLACEMENT))
     rows = [row.asDict(recursive=True) for row in select.plan_rows(within, placement, 4).collect()]
     planned = [row for row in rows if row["kind"] == "url"]
     left_out = [row for row in rows if row["kind"] == "left_out"]
