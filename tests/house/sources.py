@@ -17,10 +17,9 @@ SUFFIXES = frozenset(
 
 
 class Function(NamedTuple):
-    """A function or method: where it is, its lines without docstring, its parameters without self and cls."""
+    """A function or method: where it is, and its parameters without self and cls."""
 
     place: str
-    lines: int
     parameters: int
 
 
@@ -82,14 +81,7 @@ def imports(path: Path) -> set[str]:
 def functions(path: Path) -> Iterator[Function]:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield Function(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", _lines(node), _parameters(node))
-
-
-def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    first = node.body[0]
-    has_docstring = ast.get_docstring(node) is not None
-    docstring = (first.end_lineno or 0) - first.lineno + 1 if has_docstring else 0
-    return (node.end_lineno or node.lineno) - node.lineno + 1 - docstring
+            yield Function(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", _parameters(node))
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
