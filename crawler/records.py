@@ -123,7 +123,8 @@ class PartitionTask:
     scope: bytes = b""  # sorted little-endian int64 keys of the allowed hosts or domains; empty in mode `web`
     partitions: int = 1  # of the round: an address unknown to the plan may be asked from each of them
     earlier_until: float = 0.0  # end of the fetch stage of the round before: any host may have been asked until then
-    started14: str = ""  # round start as YYYYMMDDhhmmss, for file names
+    started14: str = ""  # start of the fetch stage as YYYYMMDDhhmmss, for file names
+    driver: int = 0  # lock token of the driver that gives the task: whose request to stop counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,15 @@ import asyncio
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
 import pyarrow as pa
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from crawler import schemas
@@ -31,6 +35,7 @@ JUDGED = tuple(column for column in schemas.SEEDS.columns if column.name != "rou
 MAX_LINE_CHARS = 4_096
 LINES_A_BATCH = 10_000
 WORTH_COMPILING = 250_000  # rows: set between two measured rounds, one of a few thousand links and one of 500,000
+_LAST_WORDS_S = 0.2
 LOOKUP_SHARE = 0.05  # of a round's time, for names before it begins; the rest are looked up when their turn comes
 
 
@@ -50,9 +55,35 @@ def open_session(
     conf = session_conf(settings, java_options) | (_delta_conf() if with_delta else {})
     for key, value in conf.items():
         builder = builder.config(key, value)
+    _start_java(conf)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _start_java(conf: Mapping[str, str]) -> None:
+    """Start the embedded Java, where none runs, with its messages passed on but for one line: Spark's launcher asks for
+    a module that Java calls incubating, and Java says so to whoever starts it."""
+    if is_submitted() or SparkContext._gateway is not None:
+        return
+    read_end, write_end = os.pipe()
+    threading.Thread(target=_pass_on, args=(read_end,), daemon=True, name="java-messages").start()
+    asked = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    try:
+        gateway = launch_gateway(asked, {"stderr": write_end})  # type: ignore[no-untyped-call]  # pyspark's own
+    except Exception:
+        time.sleep(_LAST_WORDS_S)  # what Java said of it is on its way
+        raise
+    finally:
+        os.close(write_end)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _pass_on(read_end: int) -> None:
+    with os.fdopen(read_end, "rb") as messages:
+        for line in messages:
+            if not line.startswith(b"WARNING: Using incubator modules:"):
+                os.write(2, line)
 
 
 def session_conf(settings: Settings, java_options: str = "") -> dict[str, str]:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from jobs.commands import care, look, run
-from jobs.exits import EXIT_CODES, INTERRUPTED, explain
+from jobs.exits import EXIT_CODES, explain
+from jobs.interruption import Interrupted, listening
 
 HELP = """A web crawler that works in rounds: each one is a Spark job over Delta tables and WARC files.
 
@@ -57,12 +58,13 @@ def main(argv: list[str] | None = None) -> None:
 def invoke(argv: list[str] | None = None) -> int:
     """Run a command; its exit code comes back."""
     try:
-        typer.main.get_command(app)(args=argv, prog_name="orbweaver")
+        with listening():
+            typer.main.get_command(app)(args=argv, prog_name="orbweaver")
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0
-        if code == INTERRUPTED:
-            print(f"orbweaver: {EXIT_CODES[INTERRUPTED]}", file=sys.stderr)
-        return code
+        return end.code if isinstance(end.code, int) else 0
+    except Interrupted as end:
+        print(f"orbweaver: {end}", file=sys.stderr)
+        return end.code
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes a message and a code
         return explain(error)
     return 0

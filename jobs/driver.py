@@ -13,7 +13,8 @@ from crawler.faults import refuse_faults
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.lock import LockHeld, current_holder, is_alive
-from jobs.exits import BAD_USE, FAULT, NO_CONTACT, Stop
+from jobs.exits import BAD_USE, FAULT, NO_CONTACT, ROUND_OPEN, Stop
+from jobs.interruption import listen
 from jobs.words import instant
 
 if TYPE_CHECKING:
@@ -59,6 +60,20 @@ def refuse_held(store: Store) -> None:
         )
 
 
+def refuse_open_round(store: Store) -> None:
+    """Raise Stop while a round is open, which reads pinned versions of the tables. Cheap enough to ask before Java
+    starts; whoever holds the lock asks again."""
+    from crawler.tables.reader import Reader
+
+    found = Reader.open(store).open_round
+    if found is not None:
+        raise Stop(
+            ROUND_OPEN,
+            f"round {found['round']} of {store.uri} is open ({found['state']}): finish it first with "
+            f"`orbweaver round --lake {store.uri}`",
+        )
+
+
 @contextmanager
 def spark_session(settings: Settings) -> Iterator[SparkSession]:
     """A session for the block, in which no task runs twice on purpose; one that was there before is left running."""
@@ -71,6 +86,7 @@ def spark_session(settings: Settings) -> Iterator[SparkSession]:
     was_running = SparkSession.getActiveSession() is not None
     spark = open_session(settings)
     try:
+        listen()
         refuse_speculation(spark)
         yield spark
     finally:

@@ -12,8 +12,11 @@ BAD_USE = 2
 LAKE_HELD = 3
 BAD_TABLE = 4
 NO_CONTACT = 5
+NO_STORAGE = 6
+ROUND_OPEN = 7
 FAULT = 70
 INTERRUPTED = 130
+TERMINATED = 143
 
 EXIT_CODES = {
     OK: "all well",
@@ -22,8 +25,11 @@ EXIT_CODES = {
     LAKE_HELD: "the lake is held by another driver",
     BAD_TABLE: "there is no lake, or a table cannot be read as needed",
     NO_CONTACT: "the crawl could touch public addresses and has no crawl.contact",
+    NO_STORAGE: "the lake's storage refuses: not writable, no credentials, full, or out of reach",
+    ROUND_OPEN: "a round is open: `orbweaver round` finishes it",
     FAULT: "a fault of orbweaver or of the machine; ORBWEAVER_DEBUG=1 shows where",
-    INTERRUPTED: "interrupted; the same command goes on with the open round",
+    INTERRUPTED: "interrupted by Ctrl-C; the same command goes on with the open round",
+    TERMINATED: "the same by SIGTERM",
 }
 
 

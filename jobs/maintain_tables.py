@@ -13,8 +13,7 @@ from crawler.faults import fault
 from crawler.tables.compaction import compact, crowded_files
 from crawler.tables.direct import Write
 from crawler.tables.lake import Lake
-from crawler.tables.ledger import State
-from crawler.tables.manifest import TableError
+from jobs.driver import refuse_open_round
 
 MAX_FILES = 4
 
@@ -35,11 +34,7 @@ def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
     Refused while a round is open, since that round reads pinned versions.
     """
     rows = lake.ledger.newest(1)
-    if rows and rows[-1].state is not State.COMMITTED:
-        raise TableError(
-            f"round {rows[-1].round} is open ({rows[-1].state}): finish it first with "
-            f"`orbweaver round --lake {lake.store.uri}`."
-        )
+    refuse_open_round(lake.store)
     done = [_maintain_table(lake, table, max_files) for table in schemas.TABLES]
     if rows:
         lake.lock.check()

@@ -22,8 +22,8 @@ from crawler.fetch.warc_reader import ranges
 from crawler.storage import Store
 from crawler.tables.direct import Write, read_rows
 from crawler.tables.lake import Lake
-from crawler.tables.ledger import RoundRow, State
-from crawler.tables.manifest import TableError
+from crawler.tables.ledger import RoundRow
+from jobs.driver import refuse_open_round
 from jobs.exits import NOT_FOUND, Stop
 from jobs.repair_tables import Lost, Place, mend
 from jobs.words import count_of, number
@@ -58,7 +58,7 @@ def repair(lake: Lake, names: Sequence[str], now: float) -> Repaired:
     """Mend the named WARC files, or look at all; `now` (epoch seconds) is when lost URLs become due.
 
     A file that is missing, or holds readable records behind the damage, is given up only when it is named. Raises
-    TableError while a round is open, Stop for a name that `segments` does not have.
+    Stop while a round is open, and for a name that `segments` does not have.
     """
     newest = _newest_committed(lake)
     if newest is None:
@@ -86,12 +86,8 @@ def repair(lake: Lake, names: Sequence[str], now: float) -> Repaired:
 
 def _newest_committed(lake: Lake) -> RoundRow | None:
     """The ledger's newest row; None in a lake without rounds."""
+    refuse_open_round(lake.store)
     rows = lake.ledger.newest(1)
-    if rows and rows[-1].state is not State.COMMITTED:
-        raise TableError(
-            f"round {rows[-1].round} is open ({rows[-1].state}): finish it first with "
-            f"`orbweaver round --lake {lake.store.uri}`."
-        )
     return rows[-1] if rows else None
 
 

@@ -24,13 +24,18 @@ class Report(NamedTuple):
 
 def make_report(store: Store, settings: Settings, number: int | None = None) -> Report:
     """Count a committed round (the newest by default) and publish its report. Raises Stop where there is none."""
+    facts, text = count_report(store, settings, number)
+    return Report(facts, text, publish(store, facts, text))
+
+
+def count_report(store: Store, settings: Settings, number: int | None = None) -> tuple[dict[str, Any], str]:
+    """The report of a committed round as facts and as text, without publishing it. Raises Stop where there is none."""
     reader = Reader.open(store)
     committed = reader.committed(number)
     if committed is None:
         raise Stop(NOT_FOUND, f"{store.uri}: {_missing(reader, number)}")
     facts = report_facts(load_round(reader, committed), settings)
-    text = report_text(facts)
-    return Report(facts, text, publish(store, facts, text))
+    return facts, report_text(facts)
 
 
 def publish(store: Store, facts: dict[str, Any], text: str) -> list[str]:
@@ -43,10 +48,15 @@ def publish(store: Store, facts: dict[str, Any], text: str) -> list[str]:
         "json": json.dumps(facts, indent=1, default=str),
         "html": report_html(facts, plots(facts)),
     }
-    paths = {f"reports/{facts['round']}/report.{kind}": content for kind, content in contents.items()}
-    for path, content in paths.items():
-        store.put(path, content.encode())
-    return list(paths)
+    paths = report_paths(facts["round"])
+    for kind, path in paths.items():
+        store.put(path, contents[kind].encode())
+    return list(paths.values())
+
+
+def report_paths(number: int) -> dict[str, str]:
+    """Where the report of a round is, by kind, relative to the lake."""
+    return {kind: f"reports/{number}/report.{kind}" for kind in ("txt", "json", "html")}
 
 
 def _missing(reader: Reader, number: int | None) -> str:

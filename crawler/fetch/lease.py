@@ -7,6 +7,10 @@ so no clocks are compared between machines.
 
 A late seal is harmless too. Each attempt notes which segments it found when it took over; what an earlier one seals
 after that is in no list, and nobody ever reads it.
+
+The driver of a round may ask all attempts to stop, with a file that is named after its lock token
+(`leases/ROUND/stop/TOKEN`): they finish or drop what they have begun, seal, and end within seconds. The round stays
+open. The next driver has another token, so what was said to the attempts of one is never heard by those of another.
 """
 
 from __future__ import annotations
@@ -63,6 +67,7 @@ class Lease:
     folder: str
     number: int
     clock: Clock = since_boot
+    stop_path: str = ""
     parent: int = field(default_factory=os.getppid)
     valid_until: float = 0.0
 
@@ -95,6 +100,13 @@ class Lease:
             raise LeaseLost(f"attempt {self.number} at {self.folder} was overtaken by {winner}")
         self.valid_until = asked_at + LEASE_S
 
+    def is_asked_to_stop(self) -> bool:
+        """True when the driver wants no more requests made. A store that does not say changes nothing."""
+        try:
+            return bool(self.stop_path) and self.store.exists(self.stop_path)
+        except Exception:  # noqa: BLE001 - stores of all kinds have exceptions of their own
+            return False
+
     def release(self) -> None:
         """Let the next attempt begin at once. A store that fails costs that attempt the wait, and nothing else."""
         try:
@@ -112,6 +124,7 @@ def take_over(
     """
     folder = lease_folder(task.round, task.partition)
     lease = _take_number(store, folder, clock)
+    lease.stop_path = stop_path(task.round, task.driver)
     taken_at = clock()
     if not _are_surely_over(store, folder, lease.number):
         sleep(max(0.0, taken_at + LEASE_S - clock()))
@@ -124,6 +137,11 @@ def take_over(
 def lease_folder(round_number: int, partition: int) -> str:
     """Where the lease of a partition is, relative to the lake."""
     return f"leases/{round_number}/{partition}"
+
+
+def stop_path(round_number: int, driver: int) -> str:
+    """Where a driver, by its lock token, asks the attempts of its round to stop, relative to the lake."""
+    return f"leases/{round_number}/stop/{driver}"
 
 
 def _take_number(store: Store, folder: str, clock: Clock) -> Lease:

@@ -16,6 +16,9 @@ from crawler.records import Outcome
 GRACE_S = 10.0
 """How long exchanges that have begun may go on after the time box; then they are cut off."""
 
+STOP_GRACE_S = 2.0
+"""The same where the driver has asked to stop: what is cut off then has no outcome, and is asked for again later."""
+
 MAX_NAP_S = 60.0  # the clock on the wall may be set while we sleep
 
 
@@ -31,6 +34,7 @@ class FetchLoop:
     queue: HostQueue = field(default_factory=HostQueue)
     _active: dict[asyncio.Task[None], HostRun] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_stopping: bool = False
 
     @property
     def hosts_waiting(self) -> int:
@@ -43,6 +47,11 @@ class FetchLoop:
         else:
             self.queue.push(host, ready_at)
 
+    def stop(self) -> None:
+        """Begin no more visits; what is left over keeps no outcome, so that a later attempt finds it undone."""
+        self._is_stopping = True
+        self._wake.set()
+
     async def run(self) -> None:
         """Fetch; raises AttemptOver."""
         try:
@@ -50,6 +59,9 @@ class FetchLoop:
                 self._start_due()
                 await self._sleep()
                 self._collect()
+                if self._is_stopping:
+                    await self._leave()
+                    return
             for host in self.queue.drain():
                 self._end(host, None)
             await self._cut_off()
@@ -94,7 +106,7 @@ class FetchLoop:
             if host.current is None or again_at is None or again_at >= self.deadline_at:
                 self._end(host, again_at)
                 return
-            if again_at > now or self.queue.is_due(now):
+            if again_at > now or self.queue.is_due(now) or self._is_stopping:
                 self.queue.push(host, again_at)
                 return
 
@@ -118,6 +130,22 @@ class FetchLoop:
             reason = "time box over" if next_at is None else "time box too short for the delay of the host"
         self.recorder.settle_rest(host, Outcome.NOT_REACHED, reason)
         host.close()
+
+    async def _leave(self) -> None:
+        """Let the exchanges that have begun end if they are quick, and drop the rest."""
+        if self._active:
+            await asyncio.wait(self._active, timeout=STOP_GRACE_S)
+        late = [task for task in self._active if not task.done()]
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+        for host in (*self._active.values(), *self.queue.drain()):
+            host.close()
+        ended = [task for task in self._active if not task.cancelled()]
+        self._active.clear()
+        for task in ended:
+            task.result()
 
     async def _cut_off(self) -> None:
         """Give the exchanges that have begun a little more time, then end them."""

@@ -61,6 +61,8 @@ def _fetch_rest(
 ) -> list[SealedSegment]:
     """The segments of this attempt."""
     store = lease.store
+    if lease.is_asked_to_stop():
+        return []
     done, newer = _what_is_done(store, earlier)
     plan = read_plan(store, task.plan_files, done["url_key"].to_numpy(), newer)
     if not plan.urls:

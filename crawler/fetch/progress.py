@@ -21,7 +21,8 @@ def progress_path(round_number: int, partition: int) -> str:
 
 @dataclass
 class Heartbeat:
-    """Writes the numbers, renews the lease, and seals segments in time, also while all hosts wait."""
+    """Writes the numbers, renews the lease, seals segments in time, also while all hosts wait, and hears whether the
+    driver wants the loop to stop."""
 
     store: Store
     task: PartitionTask
@@ -34,6 +35,8 @@ class Heartbeat:
         """Beat until cancelled. Raises AttemptOver."""
         while True:
             await self.lease.renew_if_due()
+            if await asyncio.to_thread(self.lease.is_asked_to_stop):
+                self.loop.stop()
             self.recorder.seal_if_due()
             await self.beat()
             await asyncio.sleep(EVERY_S)

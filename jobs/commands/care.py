@@ -100,13 +100,14 @@ def repair(
     that was killed is finished by the same command. Ends with code 1 when a damaged file is left.
     """
     from crawler.tables.manifest import read_manifest
-    from jobs.driver import drive
+    from jobs.driver import drive, refuse_open_round
     from jobs.repair import as_json as facts_of
     from jobs.repair import as_text
     from jobs.repair import repair as mend
 
     settings, store = settings_of(config, sets), store_of(lake)
     read_manifest(store)  # a driver would make a lake where there is none
+    refuse_open_round(store)
     with drive(store, settings) as held:
         done = mend(held, files or (), time.time())
     typer.echo(json.dumps(facts_of(done)) if as_json else as_text(done))

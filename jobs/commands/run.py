@@ -76,12 +76,18 @@ def round_(
 
     plan, fetch, reconcile, commit. A round that was killed anywhere is finished by the same command.
     """
-    from jobs.crawl import run_round
+    from jobs.crawl import Ended, is_work_left, report_what_is_missing, run_round, scheduled_for
     from jobs.driver import drive, require_contact
     from jobs.progress import Progress
 
     settings, store, now = settings_of(config, sets), store_of(lake), time_of(at, time.time())
     require_contact(settings)
+    now = scheduled_for(store, now)
+    if not is_work_left(store, now or time.time()):
+        report_what_is_missing(store, settings)
+        end = _end(store, Ended.NOTHING_DUE, now)
+        typer.echo(json.dumps({"round": None, **end}) if as_json else f"no round was run: {_end_words(end)}")
+        return
     with drive(store, settings) as held:
         rnd = run_round(held, settings, now, Progress())
     if as_json:
@@ -104,7 +110,8 @@ def crawl(  # noqa: PLR0913 - each option is one
 
     Ends before its number of rounds when nothing is due any more.
     """
-    from jobs.crawl import run_rounds
+    from crawler.tables.manifest import MANIFEST
+    from jobs.crawl import Ended, is_work_left, report_what_is_missing, run_rounds, scheduled_for
     from jobs.driver import drive, require_contact
     from jobs.inject import inject as put_into_inbox
     from jobs.progress import Progress
@@ -113,10 +120,17 @@ def crawl(  # noqa: PLR0913 - each option is one
     require_contact(settings)
     if inputs:
         put_into_inbox(store, settings, inputs)
+    is_new = not store.exists(MANIFEST)
+    start = start if is_new else scheduled_for(store, start)
     limit = rounds or (None if until_done else DEFAULT_ROUNDS)
-    with drive(store, settings) as held:
-        done = list(run_rounds(held, settings, start, limit, Progress()))
-    _tell(store, settings, lake, done, as_json)
+    done: list[RoundRow] = []
+    if is_new or is_work_left(store, start or time.time()):
+        with drive(store, settings) as held:
+            done, ended = run_rounds(held, settings, start, limit, Progress())
+    else:
+        report_what_is_missing(store, settings)
+        ended = Ended.NOTHING_DUE
+    _tell(store, settings, lake, (done, _end(store, ended, start)), as_json)
 
 
 def maintain(
@@ -124,11 +138,12 @@ def maintain(
 ) -> None:
     """Compact the tables under the lock; every answer stays the same."""
     from crawler.tables.manifest import read_manifest
-    from jobs.driver import drive
+    from jobs.driver import drive, refuse_open_round
     from jobs.maintain_tables import maintain as compact
 
     settings, store = settings_of(config, sets), store_of(lake)
     read_manifest(store)  # a driver would make a lake where there is none
+    refuse_open_round(store)
     with drive(store, settings) as held:
         done = compact(held)
     if as_json:
@@ -138,26 +153,54 @@ def maintain(
             typer.echo(f"{one.table}: {one.files_before} files before, {one.files_after} after")
 
 
-def _tell(store: Store, settings: Settings, lake: str, done: list[RoundRow], as_json: bool) -> None:
-    """The report of the last round and what to try next."""
-    from jobs.crawl import next_commands, sample_url
-    from jobs.report import make_report
+def _end(store: Store, ended: str, at: float | None) -> dict[str, object]:
+    """What ended the rounds, how many URLs are due, and when the next ones are."""
+    from jobs.crawl import due_now_and_next
+    from jobs.words import instant
 
-    if not done:
-        typer.echo("nothing is due: no round was run")
-        return
-    report = make_report(store, settings, done[-1].round)
+    due, next_at = due_now_and_next(store, at or time.time())
+    return {"ended_by": str(ended), "due": due, "next_due_at": None if next_at is None else instant(next_at)}
+
+
+def _end_words(end: dict[str, object]) -> str:
+    """The same as a sentence."""
+    after = f"; the next is at {end['next_due_at']}" if end["next_due_at"] else ""
+    if end["ended_by"] == "nothing_due":
+        return f"nothing is due{after or ', now or later'}"
+    if end["ended_by"] == "hosts_wait":
+        return f"{end['due']:,} URLs are due, but their hosts may not be asked now{after}"
+    return f"the number of rounds is reached; {end['due']:,} URLs are due{after}"
+
+
+def _tell(
+    store: Store, settings: Settings, lake: str, run: tuple[list[RoundRow], dict[str, object]], as_json: bool
+) -> None:
+    """The report of the last round, what ended the crawl, and what to try next."""
+    from jobs.crawl import next_commands, sample_url
+    from jobs.report import count_report, report_paths
+
+    done, end = run
+    report = count_report(store, settings, done[-1].round) if done else None
     if as_json:
-        typer.echo(json.dumps({"rounds": [_as_dict(rnd) for rnd in done], "report": report.facts}, default=str))
+        facts = report[0] if report else None
+        rounds = [_as_dict(rnd) for rnd in done]
+        typer.echo(json.dumps({"rounds": rounds, **end, "report": facts}, default=str))
         return
-    typer.echo(report.text)
-    typer.echo(f"As pictures: {store.uri_of(report.files[-1])}\n\nTry next:")
+    if report is None:
+        typer.echo(f"no round was run: {_end_words(end)}")
+        return
+    typer.echo(report[1])
+    typer.echo(f"Ended after {len(done)} {'round' if len(done) == 1 else 'rounds'}: {_end_words(end)}")
+    pictures = report_paths(done[-1].round)["html"]
+    typer.echo(f"As pictures: {store.uri_of(pictures)}\n\nTry next:")
     for command in next_commands(lake, sample_url(store), shlex.quote):
         typer.echo(f"  {command}")
 
 
 def _as_dict(rnd: RoundRow) -> dict[str, object]:
-    return {"round": rnd.round, "state": str(rnd.state), "counts": rnd.counts, "scheduled_at": rnd.now}
+    from jobs.words import instant
+
+    return {"round": rnd.round, "state": str(rnd.state), "counts": rnd.counts, "scheduled_at": instant(rnd.now)}
 
 
 def add_to(app: typer.Typer) -> None:

@@ -61,7 +61,8 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
         scope=scope_keys(lake, settings, rnd.versions),
         partitions=partitions,
         earlier_until=earlier_until(lake, rnd.round),
-        started14=datetime.fromtimestamp(rnd.now, UTC).strftime("%Y%m%d%H%M%S"),
+        started14=datetime.now(UTC).strftime("%Y%m%d%H%M%S"),
+        driver=lake.lock.token,
     )
     return [replace(base, partition=number, plan_files=tuple(sorted(paths))) for number, paths in sorted(files.items())]
 

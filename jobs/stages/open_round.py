@@ -11,6 +11,7 @@ from crawler.settings import Settings
 from crawler.settings_files import settings_hash
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow, State
+from jobs.stages.clock import not_before
 
 INBOX = "inbox"
 
@@ -26,13 +27,15 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
     last = rows[-1] if rows else None
     if last:
         close_round(lake, last)  # its driver may have died between its commit and this
+    if last:
+        now = not_before(last.round, last.now, now)
     scheduled = float(int(time.time() if now is None else now))  # whole seconds come back from the ledger as they were
     number = last.round + 1 if last else 1
     opened = RoundRow(
         round=number,
         state=State.OPENED,
         now=scheduled,
-        segment_folder=segment_folder(settings.crawl.name, number, scheduled),
+        segment_folder=segment_folder(settings.crawl.name, number, time.time()),
         versions=lake.versions(),  # what is committed: nobody else writes, and nothing is open
         inbox=tuple(lake.store.list(INBOX)),
         settings_hash=settings_hash(settings),
@@ -56,6 +59,9 @@ def close_round(lake: Lake, rnd: RoundRow) -> None:
 
 
 def segment_folder(crawl: str, number: int, now: float) -> str:
-    """Folder of a round's WARC files in Common Crawl's layout: `crawl-data/NAME-YYYY-WW/segments/MILLIS.ROUND`."""
+    """Folder of a round's WARC files in Common Crawl's layout: `crawl-data/NAME-YYYY-WW/segments/MILLIS.ROUND`.
+
+    `now` is real time, epoch seconds: an archive says when it was made, whatever the scheduling clock said.
+    """
     year, week, _ = datetime.fromtimestamp(now, UTC).isocalendar()
     return f"crawl-data/{crawl}-{year}-{week:02d}/segments/{int(now * 1000)}.{number}"
