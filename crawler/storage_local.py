@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -135,7 +136,10 @@ def make_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except (FileExistsError, FileNotFoundError) as error:
+        raise NotADirectoryError(errno.ENOTDIR, "no folder, and none can be made there", str(folder)) from error
     sync_folder(folder.parent)
 
 

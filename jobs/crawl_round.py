@@ -21,7 +21,8 @@ def crawl_round(lake: Lake, settings: Settings, now: float | None = None, watch:
     """Visit what is due, keep what is new, decide what comes next; the committed round comes back.
 
     Every stage reads pinned versions, writes once, and records the state it reached, so it may be killed anywhere.
-    `now`: scheduling time of a new round, epoch seconds; an open round keeps its own.
+    `now`: scheduling time of a new round, epoch seconds; an open round keeps its own. Without it the round is scheduled
+    now, and never before the last one.
     """
     rnd = open_round(lake, settings, now)  # pins clock, inbox and table versions: a rerun sees the same world
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from crawler.tables.lake import Lake
 
+PROBE = "progress/probe"
+
 CONTACT_HELP = """\
 a crawl that can touch public addresses needs crawl.contact, so that site owners can reach you. Give a web or mail \
 address, which goes into the User-Agent and the WARC files:
@@ -41,6 +43,7 @@ def require_contact(settings: Settings) -> None:
 def drive(store: Store, settings: Settings) -> Iterator[Lake]:
     """Hold the lake with a Spark session for the block."""
     refuse_held(store)
+    refuse_unwritable(store)
     refused = refuse_faults(settings.fetch.allow_addresses, only_allowed=settings.fetch.only_allowed)
     if refused:
         raise Stop(BAD_USE, refused)
@@ -58,6 +61,12 @@ def refuse_held(store: Store) -> None:
             f"another driver works on {store.uri}: {holder.name}, since {instant(holder.since)} "
             f"(token {holder.token}). Wait for it to end; `orbweaver status` shows how far it is."
         )
+
+
+def refuse_unwritable(store: Store) -> None:
+    """Raise what the storage raises where nothing can be written, before Java starts."""
+    store.put(PROBE, b"")
+    store.delete(PROBE)
 
 
 def refuse_open_round(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -50,18 +51,37 @@ def explain(error: Exception) -> int:
     return code
 
 
+_REFUSING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
+
+
 def _code_of(error: Exception) -> int:
     if isinstance(error, Stop):
         return error.code
+    if isinstance(error, OSError) and error.errno in _REFUSING:
+        return NO_STORAGE
     return next((code for kind, code in _known_errors() if isinstance(error, kind)), FAULT)
 
 
 def _words_of(error: Exception, code: int) -> str:
     text = str(error).strip()
+    first = text.splitlines()[0] if text else "no message"
+    if code == NO_STORAGE:
+        return _storage_words(error, first)
     if code != FAULT:
         return text
-    first = text.splitlines()[0] if text else "no message"
     return f"{type(error).__name__}: {first[:500]} (ORBWEAVER_DEBUG=1 shows where)"
+
+
+def _storage_words(error: Exception, first: str) -> str:
+    """What the storage said, and what to look at."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'the disk'}: {error.strerror}. The folder must be writable and have room"
+    if "/latest/api/token" in first or "/latest/meta-data" in first:
+        return (
+            "no credentials for S3: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY nor a profile in ~/.aws "
+            f"(AWS_PROFILE) has any, and this machine has no role that could be asked ({first[:200]})"
+        )
+    return f"{first[:500]}. `orbweaver doctor --lake URI` checks region, endpoint and credentials"
 
 
 def _known_errors() -> Iterator[tuple[type[Exception], int]]:
@@ -73,6 +93,7 @@ def _known_errors() -> Iterator[tuple[type[Exception], int]]:
         ("crawler.tables.lock", "LockLost", LAKE_HELD),
         ("crawler.tables.manifest", "TableError", BAD_TABLE),
         ("crawler.tables.delta", "TableError", BAD_TABLE),
+        ("obstore.exceptions", "BaseError", NO_STORAGE),
     ):
         if module in sys.modules:
             yield getattr(sys.modules[module], name), code

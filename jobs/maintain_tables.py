@@ -6,6 +6,7 @@ spark-submit jobs/maintain_tables.py --lake s3a://bucket/lake
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from crawler import schemas
@@ -28,14 +29,17 @@ class Maintained:
     partitions: int
 
 
-def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
+def maintain(lake: Lake, max_files: int = MAX_FILES, tell: Callable[[str], object] = str) -> list[Maintained]:
     """Rewrite every partition that holds more than `max_files` files, forget old versions, and record the new ones.
 
-    Refused while a round is open, since that round reads pinned versions.
+    Refused while a round is open, since that round reads pinned versions. `tell` hears which table is at work.
     """
     rows = lake.ledger.newest(1)
     refuse_open_round(lake.store)
-    done = [_maintain_table(lake, table, max_files) for table in schemas.TABLES]
+    done = []
+    for place, table in enumerate(schemas.TABLES, 1):
+        tell(f"maintain: {table.name}, table {place} of {len(schemas.TABLES)}")
+        done.append(_maintain_table(lake, table, max_files))
     if rows:
         lake.lock.check()
         signed = replace(rows[-1], versions=lake.versions(), token=lake.lock.token, recorded=time.time())

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,6 +16,7 @@ from crawler.storage import Store
 from jobs.words import duration, number, size
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.progress import Progress as Bar
 
     from crawler.tables.lake import Lake
@@ -137,11 +138,15 @@ class Progress:
 
     def lost_results(self) -> None:
         """A stage begins again."""
-        print("an executor was lost with its results: the stage begins again", file=self.stream, flush=True)
+        self.line("an executor was lost with its results: the stage begins again")
+
+    def line(self, text: str) -> None:
+        """A line of its own."""
+        print(text, file=self.stream, flush=True)
 
     def _say(self, round_number: int, stage: str, what: str) -> None:
         now = self.clock()
-        print(f"round {round_number} {stage}: {what}, {now - self._mark:.1f} s", file=self.stream, flush=True)
+        self.line(f"round {round_number} {stage}: {what}, {now - self._mark:.1f} s")
         self._mark = now
 
     def _show_lines(self, store: Store, round_number: int, planned: int, meter: Meter, stop: threading.Event) -> None:
@@ -150,7 +155,7 @@ class Progress:
             now, counts = self.clock(), read_counts(store, round_number)
             meter.add(now, counts)
             if now >= next_at:
-                print(line_of(round_number, planned, counts, meter), file=self.stream, flush=True)
+                self.line(line_of(round_number, planned, counts, meter))
                 next_at = now + (OFTEN_S if now - meter.began_at < OFTEN_UNTIL_S else SELDOM_S)
 
     def _show_bar(self, store: Store, round_number: int, planned: int, meter: Meter, stop: threading.Event) -> None:
@@ -161,6 +166,45 @@ class Progress:
                 meter.add(self.clock(), counts)
                 said = line_of(round_number, planned, counts, meter).partition("URLs, ")[2]
                 bar.update(task, completed=min(counts.done, planned), said=said)
+
+
+@contextmanager
+def watch_parts(what: str, count: Callable[[], tuple[int, int]], watcher: Progress | None = None) -> Iterator[None]:
+    """Show how many parts of some long work are done, of how many, for the block. `count` says both."""
+    watcher = watcher or Progress()
+    stop = threading.Event()
+    thread = threading.Thread(target=_show_parts, args=(what, count, watcher, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _show_parts(what: str, count: Callable[[], tuple[int, int]], watcher: Progress, stop: threading.Event) -> None:
+    began_at, most = watcher.clock(), (0, 0)
+    next_at = began_at + OFTEN_S
+    with make_bar(watcher.stream) if watcher.stream.isatty() else nullcontext() as bar:
+        task = bar.add_task(what, total=None, said="starting") if bar else None
+        while not stop.wait(watcher.poll_s):
+            now, (done, parts) = watcher.clock(), count()
+            most = (max(done, most[0]), parts) if parts >= most[1] else most  # a stage that is over is told of no more
+            left = (now - began_at) * (most[1] - most[0]) / most[0] if most[0] else None
+            said = f"{duration(left)} left" if left is not None else "time left unknown"
+            if bar and task is not None:
+                bar.update(task, completed=most[0], total=most[1] or None, said=said)
+            elif now >= next_at:
+                watcher.line(f"{what}: {number(most[0])}/{number(most[1])} parts, {said}")
+                next_at = now + (OFTEN_S if now - began_at < OFTEN_UNTIL_S else SELDOM_S)
+
+
+def spark_tasks(spark: SparkSession) -> tuple[int, int]:
+    """Tasks of the running stages of a session that are done, and all of them."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
 
 def make_bar(stream: TextIO) -> Bar:

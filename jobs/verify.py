@@ -22,6 +22,7 @@ from jobs.words import count_of, size
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MAX_PARTS = 1_000  # tasks of a check: small ones, so that people see how far it is
 FINDINGS = "array<struct<offset:bigint,url:string,found:string,expected:string>>"
 NOTED = (
     Column("path", "string", "WARC file."),
@@ -56,7 +57,9 @@ def verify(spark: SparkSession, store: Store, number: int | None = None, share: 
         raise Stop(NOT_FOUND, f"{store.uri}: round {number or 1} is not committed; `orbweaver status` shows what is")
 
     rows = stored_rows(spark, store, newest["versions"]["captures"], number)
-    noted = spark.createDataFrame(noted_files(store, newest["versions"]["segments"], number), ddl(NOTED))
+    files = noted_files(store, newest["versions"]["segments"], number)
+    spark.conf.set("spark.sql.shuffle.partitions", str(min(max(len(files), 1), MAX_PARTS)))
+    noted = spark.createDataFrame(files, ddl(NOTED))
     both = noted.groupBy("path").cogroup(rows.groupBy("warc_filename"))
     check: Any = partial(_check_group, store=store, share=share)
     found = both.applyInArrow(check, ddl(CHECKED)).collect()

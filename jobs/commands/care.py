@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -53,12 +54,13 @@ def verify(
     Needs no lock: it may run beside a round. Ends with code 1 when anything is found.
     """
     from jobs.driver import spark_session
+    from jobs.progress import spark_tasks, watch_parts
     from jobs.verify import as_json as facts_of
     from jobs.verify import as_text
     from jobs.verify import verify as check
 
     settings, store, share = settings_of(config, sets), store_of(lake), share_of(sample)
-    with spark_session(settings) as spark:
+    with spark_session(settings) as spark, watch_parts("verify", partial(spark_tasks, spark)):
         done = check(spark, store, number, share)
     typer.echo(json.dumps(facts_of(done)) if as_json else as_text(done))
     if done.findings:
@@ -101,6 +103,7 @@ def repair(
     """
     from crawler.tables.manifest import read_manifest
     from jobs.driver import drive, refuse_open_round
+    from jobs.progress import spark_tasks, watch_parts
     from jobs.repair import as_json as facts_of
     from jobs.repair import as_text
     from jobs.repair import repair as mend
@@ -108,7 +111,7 @@ def repair(
     settings, store = settings_of(config, sets), store_of(lake)
     read_manifest(store)  # a driver would make a lake where there is none
     refuse_open_round(store)
-    with drive(store, settings) as held:
+    with drive(store, settings) as held, watch_parts("repair", partial(spark_tasks, held.spark)):
         done = mend(held, files or (), time.time())
     typer.echo(json.dumps(facts_of(done)) if as_json else as_text(done))
     if done.left:

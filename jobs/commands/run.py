@@ -140,12 +140,13 @@ def maintain(
     from crawler.tables.manifest import read_manifest
     from jobs.driver import drive, refuse_open_round
     from jobs.maintain_tables import maintain as compact
+    from jobs.progress import Progress
 
     settings, store = settings_of(config, sets), store_of(lake)
     read_manifest(store)  # a driver would make a lake where there is none
     refuse_open_round(store)
     with drive(store, settings) as held:
-        done = compact(held)
+        done = compact(held, tell=Progress().line)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in done]))
     else:

@@ -27,8 +27,8 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
     last = rows[-1] if rows else None
     if last:
         close_round(lake, last)  # its driver may have died between its commit and this
-    if last:
-        now = not_before(last.round, last.now, now)
+    if last and now is None:
+        now = not_before(last.round, last.now, None)
     scheduled = float(int(time.time() if now is None else now))  # whole seconds come back from the ledger as they were
     number = last.round + 1 if last else 1
     opened = RoundRow(

@@ -122,7 +122,7 @@ def _first_round(maker: LakeMaker) -> Row:
     maker.write(schemas.HOSTS, [_host(1)])
     for state, after_s in (("OPENED", 0.0), ("PLANNED", 1.0), ("FETCHED", 11.0)):
         maker.state(1, state, ROUND_1, after_s, {"planned": 6, "planned_hosts": 1})
-    maker.replace(schemas.FRONTIER, [_due(HOME, HOUR_2, "fetched")])
+    maker.replace(schemas.FRONTIER, [due_row(HOME, HOUR_2, "fetched")])
     maker.state(
         1, "COMMITTED", ROUND_1, 13.0, {"planned": 6, "planned_hosts": 1, "new_urls": 6, "left_out.host_budget": 3}
     )
@@ -141,9 +141,9 @@ def _second_round(maker: LakeMaker, home: Row) -> None:
     maker.replace(
         schemas.FRONTIER,
         [
-            _due(HOME, HOUR_2 + 14 * 24, "not_modified", visits=2, etag='"1"'),
-            _due(LATE, HOUR_2, "unfetched", source_key=HOME.key, source="link", depth=1),
-            _due(GONE, HOUR_2 + 100, "gone", failures=1, source_key=HOME.key, source="link", depth=1),
+            due_row(HOME, HOUR_2 + 14 * 24, "not_modified", visits=2, etag='"1"'),
+            due_row(LATE, HOUR_2, "unfetched", source_key=HOME.key, source="link", depth=1),
+            due_row(GONE, HOUR_2 + 100, "gone", failures=1, source_key=HOME.key, source="link", depth=1),
         ],
     )
     for state, after_s in (("OPENED", 0.0), ("PLANNED", 1.0), ("FETCHED", 3.0), ("COMMITTED", 4.0)):
@@ -182,7 +182,7 @@ def _planned(at: Url, number: int, position: int) -> Row:
     return {**row, "rows": 1, "partition": 0, "round": number}
 
 
-def _due(at: Url, slot: int, status: str, **more: Any) -> Row:
+def due_row(at: Url, slot: int, status: str, **more: Any) -> Row:
     row = {"url_key": at.key, "url": at.url, "host": at.host, "depth": 0, "source": "seed", "status": status}
     counts = {"failures": 0, "visits": 1, "changes": 0, "tier": 0, "slot": slot, "due_at": _time(slot * 3_600.0)}
     return {**row, **counts, **more}

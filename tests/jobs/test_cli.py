@@ -21,6 +21,7 @@ from jobs.cli import EPILOG
 from jobs.exits import Stop
 from jobs.options import time_of
 from tests.jobs.conftest import Run
+from tests.jobs.made_lake import make_lake
 
 COMMANDS = ("inject", "round", "crawl", "maintain", "doctor", "config show", "status", "show", "why", "report")
 NO_SUCH = "/nonexistent/lake"
@@ -105,8 +106,9 @@ def test_a_folder_that_is_no_lake_ends_with_4(run: Run, command: list[str]) -> N
 
 
 def test_a_lake_that_is_held_ends_with_3_and_the_holders_name(run: Run, tmp_path: Path) -> None:
-    lock = acquire(Store.open(str(tmp_path)))
-    said = run("round", "--lake", str(tmp_path), "--set", "fetch.only_allowed=true")
+    store = make_lake(tmp_path / "lake")
+    lock = acquire(store)
+    said = run("round", "--lake", store.uri, "--set", "fetch.only_allowed=true")
     lock.release()
     assert said.code == exits.LAKE_HELD
     assert lock.holder.name in said.err
