@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from crawler.jars import SPARK_VERSION, jar_folder
-from crawler.java import Java
+from crawler.java import Java, option
 
 
 def archive_path(java: Java) -> Path:
@@ -24,9 +24,9 @@ def archive_path(java: Java) -> Path:
 def using_archive(java: Java) -> str:
     """The Java options with which a session uses the archive; none where there is no archive."""
     path = archive_path(java)
-    return f"-XX:SharedArchiveFile={path} -Xlog:disable" if path.is_file() else ""
+    return f"{option(f'-XX:SharedArchiveFile={path}')} -Xlog:disable" if path.is_file() else ""
 
 
 def making_archive(path: Path) -> str:
     """The Java options with which a session leaves an archive when Java ends."""
-    return f"-XX:ArchiveClassesAtExit={path} -Xlog:disable"
+    return f"{option(f'-XX:ArchiveClassesAtExit={path}')} -Xlog:disable"

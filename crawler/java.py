@@ -37,6 +37,16 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java | None:
     return next((java for java in installed(environ) if java.is_supported), None)
 
 
+def option(text: str) -> str:
+    """An option for a line of options that Spark splits as a shell does: a path in it may hold spaces and quotes.
+
+    >>> print(option('-Dplace=/my "own" folder'))
+    "-Dplace=/my \\"own\\" folder"
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def installed(environ: Mapping[str, str] = os.environ) -> Iterator[Java]:
     """Every Java there is, supported or not, the user's choice first."""
     seen = set()

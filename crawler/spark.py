@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from crawler import schemas
 from crawler.class_archive import using_archive
 from crawler.jars import jar_paths
-from crawler.java import find_java
+from crawler.java import find_java, option
 from crawler.page.filters import UrlFilters
 from crawler.page.url import Refusal, UrlPolicy, registered_domain
 from crawler.records import KnownAddress, PartitionTask, SealedSegment
@@ -98,10 +98,11 @@ def session_conf(settings: Settings, java_options: str = "") -> dict[str, str]:
         java_options = f"{using_archive(java)} {java_options}"
     from crawler.settings_files import conf_folder  # late: executors need no validation library
 
-    cores, logging = os.cpu_count() or 1, conf_folder() / "log4j2.properties"
+    cores = os.cpu_count() or 1
+    logging = option(f"-Dlog4j2.configurationFile={(conf_folder() / 'log4j2.properties').absolute().as_uri()}")
     conf |= dict(_EMBEDDED)
     conf |= {
-        "spark.driver.extraJavaOptions": f"{_QUICK_START} -Dlog4j2.configurationFile=file:{logging} {java_options}",
+        "spark.driver.extraJavaOptions": f"{_QUICK_START} {logging} {java_options}",
         "spark.master": settings.spark.master or f"local[{cores}]",
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions or cores),
