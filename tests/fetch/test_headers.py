@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from crawler.fetch.exchange import Exchange
 from crawler.fetch.headers import prepare
 from crawler.fetch.http import Request
 
@@ -40,3 +41,16 @@ def test_a_value_that_could_forge_a_field_is_not_sent(value: str) -> None:
     assert not isinstance(prepared, str)
     assert b"If-" not in prepared.head
     assert b"Cookie" not in prepared.head
+
+
+@pytest.mark.parametrize(
+    ("fields", "coding"),
+    [
+        ([], ""),
+        ([("content-encoding", "gzip")], "gzip"),
+        ([("content-encoding", "br"), ("vary", "x"), ("content-encoding", "gzip")], "br, gzip"),
+        ([("content-encoding", "br, deflate"), ("content-encoding", "")], "br, deflate, "),
+    ],
+)
+def test_several_content_encodings_are_one_list(fields: list[tuple[str, str]], coding: str) -> None:
+    assert Exchange(b"", "192.0.2.1", 0.0, headers=fields).content_encoding == coding
