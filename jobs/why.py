@@ -11,6 +11,7 @@ import numpy as np
 from crawler import schemas
 from crawler.page.filters import UrlFilters
 from crawler.page.url import Refusal, Url, UrlPolicy, host_key, registered_domain
+from crawler.records import RobotsCopy
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.reader import Condition, Reader, Row, Versions, of_key, of_round, pc
@@ -28,14 +29,15 @@ class Asked:
     reader: Reader
     versions: Versions
     url: Url
+    now: float
 
     def rows(self, table: schemas.Table, where: Condition, columns: tuple[str, ...] | None = None) -> list[Row]:
         found: list[Row] = self.reader.rows(table, self.versions, columns, where).to_pylist(maps_as_pydicts="strict")
         return found
 
 
-def why(store: Store, settings: Settings, raw: str) -> dict[str, Any]:
-    """All that is known of a URL. `known` is False when no table has heard of it."""
+def why(store: Store, settings: Settings, raw: str, now: float) -> dict[str, Any]:
+    """All that is known of a URL at a time. `known` is False when no table has heard of it."""
     reader = Reader.open(store)
     newest = reader.committed()
     found = UrlPolicy(settings.url).canonical(raw if "://" in raw else f"https://{raw}")
@@ -45,7 +47,7 @@ def why(store: Store, settings: Settings, raw: str) -> dict[str, Any]:
     answer: dict[str, Any] = {"given": raw, "url": found.url, "host": found.host, "url_key": found.key}
     if newest is None:
         return {**answer, "refused": None, "known": False}
-    return answer | _from_tables(Asked(reader, newest["versions"], found), settings, newest["round"])
+    return answer | _from_tables(Asked(reader, newest["versions"], found, now), settings, newest["round"])
 
 
 def _from_tables(asked: Asked, settings: Settings, committed: int) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def host_state(asked: Asked, settings: Settings) -> dict[str, Any] | None:
         "host": newest["host"],
         "round": newest["round"],
         "addresses": [one["address"] for one in newest["addresses"] or []],
-        "robots": robots_verdict(asked.url.url, newest["robots"] or [], settings.crawl.user_agent),
+        "robots": robots_verdict(asked, newest["robots"] or [], settings),
         "crawl_delay_s": newest["crawl_delay_s"],
         "not_before": instant(newest["not_before"]) if newest["not_before"] else None,
         "last_request_at": instant(newest["last_request_at"]) if newest["last_request_at"] else None,
@@ -132,20 +134,38 @@ def host_state(asked: Asked, settings: Settings) -> dict[str, Any] | None:
     }
 
 
-def robots_verdict(url: str, copies: list[Row], product_token: str) -> dict[str, Any]:
-    """What the stored robots.txt of the URL's scheme says (RFC 9309, 2.3.1: 4xx allows, 5xx and no answer deny)."""
-    from crawler.page.robots import Robots
+def robots_verdict(asked: Asked, rows: list[Row], settings: Settings) -> dict[str, Any]:
+    """What a fetch would make of the stored copies of robots.txt now, and the line that decides.
 
-    of_scheme = [copy for copy in copies if copy["scheme"] == url.partition(":")[0]]
-    if not of_scheme:
-        return {"status": None, "allowed": None, "fetched_at": None}
-    copy = max(of_scheme, key=lambda one: one["fetched_at"])
-    status = copy["status"]
-    if 200 <= status < 300:
-        allowed = Robots.from_bytes(copy["body"]).allows(url, product_token)
-    else:
-        allowed = 300 <= status < 500 and status != 429
-    return {"status": status, "allowed": allowed, "fetched_at": instant(copy["fetched_at"])}
+    `allowed` is None where nothing is known yet. With `standing` expired it is what the last copy says; the server is
+    asked again before the URL is.
+    """
+    from crawler.fetch.network import WEB
+    from crawler.fetch.policies import product_token
+    from crawler.fetch.robots_cache import has_rules, standing
+    from crawler.page.robots import ALLOW_ALL, Robots, line_at
+
+    scheme = asked.url.url.partition(":")[0]
+    if scheme not in WEB:
+        return {"standing": "not_asked", "status": None, "allowed": True, "fetched_at": None}
+    copies = [RobotsCopy(row["scheme"], row["fetched_at"], row["status"], row["body"] or b"") for row in rows]
+    held = standing(copies, scheme, asked.now, settings.fetch.robots_ttl_s)
+    copy, failure = held.copy, held.failure
+    rules = Robots.from_bytes(copy.body, product_token(settings.crawl)) if copy and has_rules(copy) else ALLOW_ALL
+    verdict = rules.judge(asked.url.url)
+    line = line_at(copy.body, verdict.at) if copy and verdict.at is not None else None
+    is_shut = held.how == "unreachable"
+    newest = failure if failure and (is_shut or copy is None) else copy
+    return {
+        "standing": held.how,
+        "status": newest.status if newest else None,
+        "allowed": None if held.how == "unknown" else not is_shut and verdict.allowed,
+        "fetched_at": instant(newest.fetched_at) if newest else None,
+        "line": line.number if line and not is_shut else None,
+        "rule": line.text if line and not is_shut else None,
+        "has_rules": copy is not None and has_rules(copy),
+        "unreachable_since": instant(failure.fetched_at) if failure else None,
+    }
 
 
 def refusal(asked: Asked, settings: Settings, depth: int) -> str | None:

@@ -101,7 +101,26 @@ def _host(facts: Facts) -> Iterator[str]:
 
 
 def _robots(robots: Facts) -> str:
-    if robots["status"] is None:
-        return "never read"
+    """The verdict that a fetch would give now, and the line or the state that decides it."""
+    how, since = robots["standing"], robots.get("unreachable_since")
+    if how == "not_asked":
+        return "does not count for this scheme"
+    if how == "unknown":
+        return "never read; it is asked for first"
     verdict = "allows this URL" if robots["allowed"] else "denies this URL"
-    return f"{verdict} (status {robots['status'] or 'unreachable'}, read {robots['fetched_at']})"
+    read = f"(status {robots['status'] or 'unreachable'}, read {robots['fetched_at']})"
+    if how == "unreachable":
+        return f"{verdict}: unreachable since {since} {read}, which forbids everything for 30 days"
+    if robots["rule"]:
+        verdict += f" by line {robots['line']}: {robots['rule']}"
+    elif robots["allowed"]:
+        verdict += ": no rule applies" if robots["has_rules"] else ": there is none"
+    else:
+        verdict += ": its wildcards cost too much to try"
+    if how == "expired":
+        return f"{verdict} {read}; it is asked for again first"
+    return (
+        f"{verdict} {read}; unreachable since {since}, for 30 days and more"
+        if how == "outlived"
+        else f"{verdict} {read}"
+    )

@@ -70,6 +70,11 @@ class Exchange:
         return next((value for key, value in self.headers if key == name), None)
 
     @property
+    def content_encoding(self) -> str:
+        """All Content-Encoding fields as the one list that they are (RFC 9110, 5.3), in their order; empty for none."""
+        return ", ".join(value for key, value in self.headers if key == "content-encoding")
+
+    @property
     def location(self) -> str | None:
         """The Location field as browsers read it: raw bytes that are UTF-8 are that, others Latin-1."""
         value = self.header("location")

@@ -106,8 +106,9 @@ def may_be_response(buffer: bytes | bytearray | memoryview) -> bool:
 
 
 def parse_head(head: bytes, max_fields: int) -> ResponseHead | BadHead:
-    """The values of a complete head. Lone LF ends a line (RFC 9112, 2.2); folded lines, bare CR and NUL are refused;
-    a line without a name is left out and marks the head as odd."""
+    """The values of a complete head. Lone LF ends a line (RFC 9112, 2.2); bare CR and NUL are refused. A folded line
+    goes on with the field before it, after a space (5.2). A line without a name is left out, and so are folded ones
+    after it or after the status line (2.2). All of these mark the head as odd."""
     if b"\0" in head:
         return BadHead("nul_in_head")
     lines = head.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
@@ -121,9 +122,15 @@ def parse_head(head: bytes, max_fields: int) -> ResponseHead | BadHead:
     version, status, reason = status_line.groups(b"")
     headers: list[tuple[str, str]] = []
     is_odd = b"\r\n" not in head
+    fields: list[bytes] = []
     for line in lines[1:]:
-        if line[0] in b" \t":
-            return BadHead("folded_header")
+        if line[0] not in b" \t":
+            fields.append(line)
+            continue
+        is_odd = True
+        if fields and b":" in fields[-1]:
+            fields[-1] = fields[-1].rstrip(b" \t") + b" " + line.strip(b" \t")
+    for line in fields:
         name, colon, value = line.decode("latin-1").partition(":")
         stripped = name.rstrip(" \t")
         is_odd = is_odd or stripped != name

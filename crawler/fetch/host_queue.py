@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from crawler.fetch.exchange import IdleConnection
 from crawler.fetch.plan_file import Plan, PlannedHost
 from crawler.fetch.politeness import Turn
-from crawler.fetch.robots_cache import RobotsQuest
-from crawler.page.robots import Robots
-from crawler.records import HostState, KnownAddress, Outcome, PlannedUrl, RobotsCopy
+from crawler.fetch.robots_cache import HeldCopy, RobotsQuest
+from crawler.records import HostState, KnownAddress, Outcome, PlannedUrl
 
 ROWS_AHEAD = 16
 
@@ -27,9 +26,9 @@ class HostRun:
     end: int
     addresses: tuple[KnownAddress, ...] = ()
     address_at: int = 0
-    robots: tuple[RobotsCopy, ...] = ()
+    robots: tuple[HeldCopy, ...] = ()
     robots_hosts: tuple[str, ...] = ()
-    rules: dict[str, tuple[Robots, float]] = field(default_factory=dict)  # by scheme, with the time they hold until
+    rules: dict[str, tuple[HeldCopy | None, float]] = field(default_factory=dict)  # by scheme, with their end
     unreachable: dict[str, str] = field(default_factory=dict)  # schemes whose robots.txt is out of reach, and why
     quest: RobotsQuest | None = None
     faults: int = 0  # in a row
@@ -42,10 +41,10 @@ class HostRun:
     _ahead: list[PlannedUrl] = field(default_factory=list)  # the next ones, last first
 
     @classmethod
-    def of(cls, plan: Plan, planned: PlannedHost, turn: Turn) -> HostRun:
-        """The host at the start of its partition."""
-        state = planned.state
-        run = cls(plan, state, turn, planned.first, planned.end, addresses=state.addresses, robots=state.robots)
+    def of(cls, plan: Plan, planned: PlannedHost, turn: Turn, robots: tuple[HeldCopy, ...] = ()) -> HostRun:
+        """The host at the start of its partition. `robots`: the copies of its state, which are on the shelf."""
+        state = replace(planned.state, robots=())
+        run = cls(plan, state, turn, planned.first, planned.end, addresses=state.addresses, robots=robots)
         run.robots_hosts = state.robots_hosts
         run.current = run._look_up(1)
         return run

@@ -25,7 +25,7 @@ from crawler.fetch.politeness import Politeness
 from crawler.fetch.progress import Heartbeat
 from crawler.fetch.recorder import Recorder
 from crawler.fetch.resolver import resolver_for
-from crawler.fetch.robots_cache import fresh_copy
+from crawler.fetch.robots_cache import RobotsShelf, standing
 from crawler.fetch.robots_desk import RobotsDesk
 from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcomes
 from crawler.fetch.visitor import Visitor
@@ -108,7 +108,8 @@ class _Partition:
         agent = user_agent(settings.crawl)
         network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)
         self._parser = PageParser(settings.page, token)
-        self._robots = RobotsDesk(network, recorder, policy, filters, token, task.partitions)
+        self._shelf = RobotsShelf(token)
+        self._robots = RobotsDesk(network, recorder, policy, filters, self._shelf, task.partitions)
         capturer = Capturer(settings, policy, filters, self._parser)
         self._visitor = Visitor(network, capturer, recorder, self._robots)
 
@@ -119,6 +120,7 @@ class _Partition:
         )
         for planned in plan.hosts:
             self._enter(loop, plan, planned)
+        plan.hosts.clear()  # with the texts of their robots.txt, which are on the shelf now
         urls = plan.urls + self._recorder.outcomes.total()
         heartbeat = Heartbeat(self._lease.store, self._task, self._recorder, loop, urls, self._lease)
         beating = asyncio.create_task(heartbeat.run())
@@ -137,9 +139,11 @@ class _Partition:
         state = planned.state
         now, ttl_s = self._clock(), self._settings.fetch.robots_ttl_s
         schemes = {copy.scheme for copy in state.robots}
-        knows_robots = bool(schemes) and all(fresh_copy(state.robots, scheme, now, ttl_s) for scheme in schemes)
+        knows_robots = bool(schemes) and all(
+            standing(state.robots, scheme, now, ttl_s).how == "fresh" for scheme in schemes
+        )
         turn = self._politeness.turn_of(state, planned.grouped_by, knows_robots=knows_robots)
-        host = HostRun.of(plan, planned, turn)
+        host = HostRun.of(plan, planned, turn, tuple(map(self._shelf.hold, state.robots)))
         self._resolver.seed(state.host, state.addresses)
         self._robots.register(host)
         if state.is_out:

@@ -146,7 +146,7 @@ def host_row(host: HostRun) -> Row:
         "host": host.host,
         "registered_domain": registered_domain(host.host),
         "addresses": [asdict(address) for address in host.addresses],
-        "robots": [asdict(copy) for copy in host.robots],
+        "robots": [copy.for_tables() for copy in host.robots],
         "robots_hosts": list(host.robots_hosts),
         "crawl_delay_s": host.turn.crawl_delay_s,
         "not_before": host.turn.not_before,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from crawler.fetch.capture import record_of
@@ -13,22 +14,23 @@ from crawler.fetch.politeness import Turn
 from crawler.fetch.recorder import Recorder
 from crawler.fetch.robots_cache import (
     MAX_RETRIES,
+    HeldCopy,
     RobotsQuest,
+    RobotsShelf,
     Verdict,
-    crawl_delay,
-    fresh_copy,
-    rules_of,
-    rules_when_unreachable,
+    has_rules,
+    standing,
     tells,
     with_copy,
 )
 from crawler.page.filters import UrlFilters
-from crawler.page.robots import Robots
+from crawler.page.robots import Robots, sitemaps
 from crawler.page.url import Refusal, UrlPolicy
 from crawler.records import Outcome, RobotsCopy
 
 SITEMAP_DEPTH = 1
 MAX_ROBOTS_HOSTS = 8
+_SITEMAPS_AT_ONCE = 200  # then the loop goes on
 _LEAST_TTL_S = 600.0  # of a copy from this round, so that a TTL of 0 means "once a round" and not "before each page"
 
 
@@ -40,7 +42,7 @@ class RobotsDesk:
     recorder: Recorder
     policy: UrlPolicy
     filters: UrlFilters
-    product_token: str
+    shelf: RobotsShelf
     partitions: int = 1  # of the round
     _turns: dict[str, Turn] = field(default_factory=dict)
     _strangers: dict[str, Turn] = field(default_factory=dict)  # hosts without URLs here
@@ -49,19 +51,23 @@ class RobotsDesk:
         """A redirect that leads to this host takes its turn like any other request."""
         self._turns[host.host] = host.turn
 
-    def rules(self, host: HostRun, scheme: str) -> Robots | None:
+    async def rules(self, host: HostRun, scheme: str) -> Robots | None:
         """The rules that hold now, None when the server must be asked."""
         now = self.network.clock()
         known = host.rules.get(scheme)
         if known is not None and now < known[1]:
-            return known[0]
+            return await self.shelf.rules(known[0])
         ttl_s = self.network.settings.robots_ttl_s
-        copy = fresh_copy(host.robots, scheme, now, ttl_s)
-        if copy is None:
+        held = standing(host.robots, scheme, now, ttl_s)
+        if held.how != "fresh" or held.copy is None:
             return None
-        host.rules[scheme] = rules_of(copy), copy.fetched_at + ttl_s
-        host.turn.crawl_delay_s = crawl_delay(host.robots, self.product_token)
-        return host.rules[scheme][0]
+        return await self._obey(host, held.copy, held.copy.fetched_at + ttl_s)
+
+    async def _obey(self, host: HostRun, copy: HeldCopy, until: float) -> Robots:
+        """A copy has the say until then; the delay is the longest that any copy asks for."""
+        host.rules[copy.scheme] = copy, until
+        host.turn.crawl_delay_s = await self.shelf.crawl_delay(host.robots)
+        return await self.shelf.rules(copy)
 
     async def ask(self, host: HostRun, scheme: str) -> float:
         """Ask for robots.txt, or for the next hop to it, when the time has come; returns when to come again."""
@@ -80,7 +86,7 @@ class RobotsDesk:
         request = self.network.robots_request(quest.url, address)
         exchange = await self.network.ask(turn, quest.url.partition(":")[0], request)
         try:
-            return self._take(host, turn, quest, exchange)
+            return await self._take(host, turn, quest, exchange)
         finally:
             self.recorder.touch(host)
             exchange.close()
@@ -110,14 +116,14 @@ class RobotsDesk:
         resolved = await self.network.resolver.resolve(quest.target)
         return turn, resolved.addresses[0].address if resolved.addresses else None
 
-    def _take(self, host: HostRun, turn: Turn, quest: RobotsQuest, exchange: Exchange) -> float:
+    async def _take(self, host: HostRun, turn: Turn, quest: RobotsQuest, exchange: Exchange) -> float:
         if exchange.failure is None:
             self.recorder.keep_robots(record_of(exchange, quest.url))
         elif quest.target == host.host and host.tries_next_address(exchange.failure, exchange.failure_reason):
             return self.network.politeness.host_ready_at(host.turn)
         verdict = self._judge(quest, exchange)
         if isinstance(verdict, RobotsCopy):
-            self._learn(host, verdict)
+            await self._learn(host, verdict)
             return self.network.politeness.host_ready_at(host.turn)
         if verdict == "follow":
             return self.network.clock()
@@ -132,27 +138,29 @@ class RobotsDesk:
         except Exception:  # noqa: BLE001 - what stops our own code must not open the door
             return "unreachable"
 
-    def _learn(self, host: HostRun, copy: RobotsCopy) -> None:
-        host.robots = with_copy(host.robots, copy)
-        ttl_s = max(self.network.settings.robots_ttl_s, _LEAST_TTL_S)
-        rules = rules_of(copy)
-        host.rules[copy.scheme] = rules, copy.fetched_at + ttl_s
-        host.turn.crawl_delay_s = crawl_delay(host.robots, self.product_token)
+    async def _learn(self, host: HostRun, copy: RobotsCopy) -> None:
+        held = self.shelf.hold(copy)
+        host.robots = with_copy(host.robots, held)
+        await self._obey(host, held, copy.fetched_at + max(self.network.settings.robots_ttl_s, _LEAST_TTL_S))
         host.turn.waits = 0
         host.quest, host.is_out = None, False
-        found = [self.policy.canonical(link) for link in rules.sitemaps]
-        urls = [url for url in found if not isinstance(url, Refusal)]
-        self.recorder.discover([url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH) is None], "sitemap")
+        links = sitemaps(copy.body) if has_rules(copy) else []
+        for start in range(0, len(links), _SITEMAPS_AT_ONCE):
+            found = [self.policy.canonical(link) for link in links[start : start + _SITEMAPS_AT_ONCE]]
+            urls = [url for url in found if not isinstance(url, Refusal)]
+            self.recorder.discover([url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH) is None], "sitemap")
+            await asyncio.sleep(0)
 
     def _fail(self, host: HostRun, quest: RobotsQuest, exchange: Exchange | None) -> float:
         """The server is unreachable: come back later, or give the scheme up for this round."""
         now, settings = self.network.clock(), self.network.settings
         status = exchange.status if exchange is not None and exchange.failure is None else 0
-        host.robots = with_copy(host.robots, RobotsCopy(quest.scheme, now, 0 if tells(status) else status))
+        failed = self.shelf.hold(RobotsCopy(quest.scheme, now, 0 if tells(status) else status))
+        host.robots = with_copy(host.robots, failed)
         self.recorder.touch(host)
-        old_rules = rules_when_unreachable(host.robots, quest.scheme, now)
-        if old_rules is not None:
-            host.rules[quest.scheme] = old_rules, now + max(settings.robots_ttl_s, _LEAST_TTL_S)
+        held = standing(host.robots, quest.scheme, now, 0.0)
+        if held.how == "outlived":
+            host.rules[quest.scheme] = held.copy, now + max(settings.robots_ttl_s, _LEAST_TTL_S)
             host.quest = None
             return self.network.politeness.host_ready_at(host.turn)
         quest.failures += 1

@@ -36,7 +36,7 @@ class Visitor:
             if look_again_at is not None or planned is None:
                 return look_again_at
             scheme = planned.url.partition(":")[0]
-            rules = self.robots.rules(host, scheme) if scheme in WEB else ALLOW_ALL
+            rules = await self.robots.rules(host, scheme) if scheme in WEB else ALLOW_ALL
             if rules is None and scheme not in host.unreachable:
                 return await self.robots.ask(host, scheme)
             if (refusal := self._refusal(host, planned, scheme, rules)) is not None:
@@ -80,7 +80,7 @@ class Visitor:
             return Outcome.UNSUPPORTED_SCHEME, scheme
         if rules is None:
             return Outcome.ROBOTS_UNREACHABLE, host.unreachable[scheme]
-        if not rules.allows(planned.url, self.robots.product_token):
+        if not rules.allows(planned.url):
             return Outcome.ROBOTS_DENIED, "robots.txt"
         return None
 

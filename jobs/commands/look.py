@@ -116,7 +116,7 @@ def why(
     from jobs.why import why as ask
     from jobs.why_text import why_text
 
-    facts = ask(store_of(lake), settings_of(config, sets), url)
+    facts = ask(store_of(lake), settings_of(config, sets), url, time.time())
     typer.echo(json.dumps(facts) if as_json else why_text(facts))
     if not facts["known"]:
         raise typer.Exit(NOT_FOUND)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.fetch.headers import prepare
+from crawler.fetch.exchange import Exchange
+from crawler.fetch.headers import BadHead, ResponseHead, parse_head, prepare
 from crawler.fetch.http import Request
 
 
@@ -40,3 +41,39 @@ def test_a_value_that_could_forge_a_field_is_not_sent(value: str) -> None:
     assert not isinstance(prepared, str)
     assert b"If-" not in prepared.head
     assert b"Cookie" not in prepared.head
+
+
+@pytest.mark.parametrize(
+    ("fields", "coding"),
+    [
+        ([], ""),
+        ([("content-encoding", "gzip")], "gzip"),
+        ([("content-encoding", "br"), ("vary", "x"), ("content-encoding", "gzip")], "br, gzip"),
+        ([("content-encoding", "br, deflate"), ("content-encoding", "")], "br, deflate, "),
+    ],
+)
+def test_several_content_encodings_are_one_list(fields: list[tuple[str, str]], coding: str) -> None:
+    assert Exchange(b"", "192.0.2.1", 0.0, headers=fields).content_encoding == coding
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields"),
+    [
+        (b"Content-Encoding:\r\n gzip", [("content-encoding", "gzip")]),
+        (b"A: b \t\r\n \t c\r\n\td\r\nE: f", [("a", "b c d"), ("e", "f")]),
+        (b"A: b\n c", [("a", "b c")]),
+        (b"A: b\r\n  : c", [("a", "b : c")]),
+        (b"A: b\r\n ", [("a", "b")]),
+        (b" A: b\r\n\tC: d\r\nE: f", [("e", "f")]),
+        (b": b\r\n c\r\nE: f", [("e", "f")]),
+        (b"nonsense\r\n c: d\r\nE: f", [("e", "f")]),
+    ],
+)
+def test_folded_lines_are_joined_with_a_space(lines: bytes, fields: list[tuple[str, str]]) -> None:
+    head = parse_head(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n\r\n", 100)
+    assert isinstance(head, ResponseHead)
+    assert (head.headers, head.is_odd) == (fields, True)
+
+
+def test_folded_lines_count_as_fields() -> None:
+    assert parse_head(b"HTTP/1.1 200 OK\r\nA: b\r\n" + b" c\r\n" * 100 + b"\r\n", 100) == BadHead("headers_too_large")
