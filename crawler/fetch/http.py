@@ -81,7 +81,9 @@ class HttpProtocol:
 
     def _deadlines(self, start: float) -> Deadlines:
         limits = self._limits
-        return Deadlines(limits.head_timeout_s, limits.idle_timeout_s, start + limits.exchange_timeout_s)
+        window_s = limits.rate_window_s
+        ends_at = start + limits.exchange_timeout_s
+        return Deadlines(limits.head_timeout_s, limits.idle_timeout_s, ends_at, window_s, limits.min_rate * window_s)
 
     async def _exchange(
         self, request: Request, prepared: Prepared, deadlines: Deadlines, idle: Connection | None

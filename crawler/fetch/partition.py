@@ -14,7 +14,7 @@ import uvloop
 
 from crawler.faults import fault
 from crawler.fetch.capture import Capturer
-from crawler.fetch.host_queue import HostRun
+from crawler.fetch.host_queue import HostQueue, HostRun, Room
 from crawler.fetch.lease import Lease, take_over
 from crawler.fetch.loop import FetchLoop
 from crawler.fetch.network import Network
@@ -112,9 +112,9 @@ class _Partition:
 
     async def fetch(self, plan: Plan) -> None:
         """Fetch the plan and seal the last segment."""
-        loop = FetchLoop(
-            self._visitor, self._recorder, self._clock, self._task.deadline_at, self._settings.fetch.connections
-        )
+        fetch = self._settings.fetch
+        queue = HostQueue(Room(fetch.connections, fetch.slow_connections, fetch.max_connection_share))
+        loop = FetchLoop(self._visitor, self._recorder, self._clock, self._task.deadline_at, queue)
         for planned in plan.hosts:
             self._enter(loop, plan, planned)
         urls = plan.urls + self._recorder.outcomes.total()
