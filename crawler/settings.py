@@ -102,6 +102,7 @@ class UrlSettings(Section):
 @dataclass(frozen=True)
 class FilterSettings(Section):
     schemes: tuple[str, ...] = ("http", "https")
+    ports: tuple[Annotated[int, Ge(1), Le(65_535)], ...] = ()
     max_raw_length: Count = 4_096
     max_length: Count = 2_083
     max_depth: Annotated[int, Ge(0)] = 20

@@ -187,7 +187,10 @@ def test_a_tarpit_does_not_slow_other_fetches() -> None:
 
 
 def test_a_port_nobody_listens_on() -> None:
-    exchange = asyncio.run(HttpProtocol(settings()).fetch(Request("http://a.example:1/", "127.0.0.1", "agent")))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://a.example:{closed.getsockname()[1]}/"
+        exchange = asyncio.run(HttpProtocol(settings()).fetch(Request(url, "127.0.0.1", "agent")))
     assert (exchange.failure, exchange.failure_reason) == (Outcome.CONNECT_FAILED, "refused")
 
 
