@@ -24,7 +24,7 @@ class Outcome(StrEnum):
     ASKED_TO_WAIT = "asked_to_wait"  # 429, or 503 with Retry-After
     ROBOTS_DENIED = "robots_denied"
     ROBOTS_UNREACHABLE = "robots_unreachable"
-    ADDRESS_REFUSED = "address_refused"  # resolves to an address we must not ask
+    ADDRESS_REFUSED = "address_refused"  # resolves to an address, or is at a port, that we must not ask
     DNS_FAILED = "dns_failed"
     CONNECT_FAILED = "connect_failed"
     TLS_FAILED = "tls_failed"
@@ -121,6 +121,7 @@ class PartitionTask:
     plan_files: tuple[str, ...]  # Parquet files with this partition's plan rows, relative to the lake
     deadline_at: float  # end of the time box
     scope: bytes = b""  # sorted little-endian int64 keys of the allowed hosts or domains; empty in mode `web`
+    ports: bytes = b""  # sorted little-endian int64 keys of the hosts that seeds named with a port of their own
     partitions: int = 1  # of the round: an address unknown to the plan may be asked from each of them
     earlier_until: float = 0.0  # end of the fetch stage of the round before: any host may have been asked until then
     started14: str = ""  # start of the fetch stage as YYYYMMDDhhmmss, for file names

@@ -55,6 +55,8 @@ class FetchSettings(Section):
     max_crawl_delay_s: Seconds = 30.0
     max_retry_after_s: Seconds = 21_600.0
     connections: Count = 200
+    slow_connections: Count = 200
+    max_connection_share: Annotated[float, Gt(0), Le(1)] = 0.25
     allow_addresses: tuple[str, ...] = ()
     only_allowed: bool = False
     host_map: str = ""
@@ -72,6 +74,8 @@ class FetchSettings(Section):
     head_timeout_s: Annotated[float, Gt(0)] = 20.0
     idle_timeout_s: Annotated[float, Gt(0)] = 20.0
     exchange_timeout_s: Annotated[float, Gt(0)] = 120.0
+    min_rate: Annotated[float, Ge(0)] = 240.0
+    rate_window_s: Annotated[float, Gt(0)] = 20.0
     max_host_failures: Count = 5
 
 
@@ -98,6 +102,7 @@ class UrlSettings(Section):
 @dataclass(frozen=True)
 class FilterSettings(Section):
     schemes: tuple[str, ...] = ("http", "https")
+    ports: tuple[Annotated[int, Ge(1), Le(65_535)], ...] = ()
     max_raw_length: Count = 4_096
     max_length: Count = 2_083
     max_depth: Annotated[int, Ge(0)] = 20

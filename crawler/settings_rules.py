@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from crawler.page.filters import BAD_PORTS
 from crawler.settings import Settings
 
 Fault = tuple[str, str]
@@ -104,6 +105,11 @@ RULES = (
         'a list of addresses and networks, such as ["127.0.0.0/8", "::1"]',
     ),
     Rule("fetch.host_map", lambda s: not s.fetch.host_map or Path(s.fetch.host_map).is_file(), "a file that exists"),
+    Rule(
+        "filters.ports",
+        lambda s: BAD_PORTS.isdisjoint(s.filters.ports),
+        f"ports that no other protocol has; never asked are {', '.join(map(str, sorted(BAD_PORTS)))}",
+    ),
     Rule("filters.block_lists", lambda s: all(Path(f).is_file() for f in s.filters.block_lists), "files that exist"),
     Rule("filters.deny_patterns", lambda s: _are_patterns(s.filters.deny_patterns), "regular expressions (RE2)"),
     Rule("filters.allow_patterns", lambda s: _are_patterns(s.filters.allow_patterns), "regular expressions (RE2)"),

@@ -186,7 +186,7 @@ def judge_inbox(spark: SparkSession, store: Store, paths: Sequence[str], setting
 def _judge_files(batches: Iterable[pa.RecordBatch], store: Store, settings: Settings) -> Iterator[pa.RecordBatch]:
     from crawler.fetch.policies import url_filters, url_policy
 
-    policy, filters = url_policy(settings), url_filters(settings, scope=None)
+    policy, filters = url_policy(settings), url_filters(settings)
     schema = schemas.arrow_schema(JUDGED)
     for path in (str(path) for batch in batches for path in batch["path"].to_pylist()):
         lines = seed_lines(store, path)

@@ -66,7 +66,7 @@ def train(archive: Path) -> None:
     spark = open_session(settings, "orbweaver classes", java_options=making_archive(archive))
     with tempfile.TemporaryDirectory() as folder:
         store = Store.open(folder)
-        inject(store, settings, ["http://127.0.0.1:9/"])
+        inject(store, settings, ["http://127.0.0.1/"])
         with drive(store, settings) as lake:
             crawl_round(lake, settings)
     spark.stop()

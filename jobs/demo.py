@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MARK).write_text("made by python -m jobs.demo, which removes it\n")
         print(f"The demo web: {len(web.web.addresses)} hosts on loopback addresses, port {web.port}", flush=True)
-        settings = demo_settings(web.hosts_file, web.allow_addresses)
+        settings = demo_settings(web.hosts_file, web.allow_addresses, web.port)
         given = [word for setting in [*settings, *options.set] for word in ("--set", setting)]
         rounds = ["--rounds", str(options.rounds), "--lake", options.lake]
         return invoke(["crawl", str(web.seeds_file), *rounds, "--config", "laptop", *given])
@@ -57,12 +57,13 @@ def remove_lake(folder: Path) -> bool:
     return True
 
 
-def demo_settings(hosts_file: Path, addresses: tuple[str, ...]) -> list[str]:
+def demo_settings(hosts_file: Path, addresses: tuple[str, ...], port: int) -> list[str]:
     """What a crawl needs so that it finds the demo web, and can touch nothing else."""
     return [
         f"fetch.host_map={json.dumps(str(hosts_file))}",
         f"fetch.allow_addresses={json.dumps(list(addresses))}",
         "fetch.only_allowed=true",
+        f"filters.ports=[{port}]",
         'crawl.name="ORB-DEMO"',
         *PATIENCE,
     ]

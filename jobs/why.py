@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from crawler import schemas
-from crawler.page.filters import UrlFilters
-from crawler.page.url import Refusal, Url, UrlPolicy, host_key, registered_domain
+from crawler.page.filters import Scope, UrlFilters
+from crawler.page.url import Refusal, Url, UrlPolicy, host_key, host_port, registered_domain
 from crawler.records import RobotsCopy
 from crawler.settings import Settings
 from crawler.storage import Store
@@ -171,17 +172,19 @@ def robots_verdict(asked: Asked, rows: list[Row], settings: Settings) -> dict[st
 def refusal(asked: Asked, settings: Settings, depth: int) -> str | None:
     """Why today's settings refuse the URL, the scope that the seeds opened included; None when they do not."""
     lines = [line for path in settings.filters.block_lists for line in Path(path).read_text("utf-8").splitlines()]
-    scope = scope_of(asked, settings)
-    return UrlFilters(settings.filters, lines, scope, settings.scope.mode).refuse(asked.url, depth)
+    return UrlFilters(settings.filters, lines, scope_of(asked, settings)).refuse(asked.url, depth)
 
 
-def scope_of(asked: Asked, settings: Settings) -> bytes:
-    """The keys of the seeds' hosts or registered domains, sorted, as the filters want them."""
-    if settings.scope.mode == "web":
-        return b""
-    admitted = asked.reader.rows(schemas.SEEDS, asked.versions, ("host",), pc.field("verdict") == "admitted")
-    hosts = set(admitted["host"].to_pylist())
-    names = hosts if settings.scope.mode == "hosts" else {registered_domain(host) for host in hosts}
+def scope_of(asked: Asked, settings: Settings) -> Scope:
+    """What the seeds opened: their hosts or registered domains, and their ports."""
+    seeds = asked.reader.rows(schemas.SEEDS, asked.versions, ("host", "verdict"), pc.field("host").is_valid())
+    named = set(seeds["host"].to_pylist())
+    admitted = set(seeds.filter(pc.field("verdict") == "admitted")["host"].to_pylist())
+    names = admitted if settings.scope.mode == "hosts" else {registered_domain(host) for host in admitted}
+    return Scope(settings.scope.mode, _keys(names), _keys(host for host in named if host_port(host)))
+
+
+def _keys(names: Iterable[str]) -> bytes:
     return bytes(np.sort(np.array([host_key(name) for name in names], "<i8")).tobytes())
 
 

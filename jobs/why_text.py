@@ -8,7 +8,11 @@ from typing import Any
 from jobs.words import count_of, number
 
 Facts = dict[str, Any]
-REFUSALS = {"out_of_scope": "its host is in no scope that seeds opened", "too_deep": "too many links from a seed"}
+REFUSALS = {
+    "out_of_scope": "its host is in no scope that seeds opened",
+    "too_deep": "too many links from a seed",
+    "port": "its port is not open: 80 and 443 are, those of filters.ports, and that of a seed on the seed's own host",
+}
 
 
 def why_text(facts: Facts) -> str:

@@ -26,6 +26,7 @@ __all__ = ["Capture", "Capturer", "url_filters", "url_policy"]
 
 LONG_TEXT_CHARS = 1_000_000
 _STORED = frozenset({Outcome.SUCCESS, Outcome.NOT_MODIFIED})
+_READ = frozenset({Outcome.SUCCESS, Outcome.TIMEOUT})  # of the page that was not sent in time, as far as it came
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Capturer:
         row["content_mime_type"] = essence(exchange.header("content-type"))[:200] or None
         if not exchange.truncated and outcome is not Outcome.NOT_MODIFIED:
             row["content_digest"] = payload_digest(_payload(exchange))
-        if outcome is Outcome.SUCCESS:
+        if outcome in _READ:
             page = await self._content(capture, exchange, planned)
             if page is not None:
                 await self._read_page(capture, page, exchange, planned.depth + 1)
@@ -81,7 +82,7 @@ class Capturer:
         """The page in a body, None when there is none, or when it is the one we hold."""
         row, decoded = capture.row, self._decoded(exchange)
         is_whole = not (exchange.truncated or decoded.truncated or decoded.error)
-        if decoded.error:
+        if decoded.error and row["reason"] is None:
             row["reason"] = f"content coding: {decoded.error}"
         if not decoded.body:
             return None
@@ -120,7 +121,7 @@ class Capturer:
         row["directives"] = sorted(directives)
         if page.parse_status == FAILED:
             row["reason"] = page.text
-        elif page.text:
+        elif page.text and capture.outcome is not Outcome.TIMEOUT:  # half a text is no original of others
             await self._read_text(row, page.text)
         self._read_links(capture, page, directives, depth)
 

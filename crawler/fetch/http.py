@@ -17,6 +17,7 @@ from crawler.fetch.headers import Origin, Prepared, prepare
 from crawler.fetch.reader import ReadLimits, ResponseReader
 from crawler.fetch.stream import READ_BYTES, Connection, Deadlines
 from crawler.fetch.tls import TlsClient, TlsError, TlsLayer
+from crawler.page.filters import BAD_PORTS
 from crawler.records import Outcome
 from crawler.settings import FetchSettings
 
@@ -44,7 +45,8 @@ class _NoConnectionError(Exception):
 class HttpProtocol:
     """The protocol module of the schemes `http` and `https`. Belongs to one event loop.
 
-    `tls_roots` is a PEM file of trusted roots; None takes the system's. The address of every request is vetted again.
+    `tls_roots` is a PEM file of trusted roots; None takes the system's. Address and port of every request are vetted
+    again.
     """
 
     def __init__(
@@ -68,6 +70,8 @@ class HttpProtocol:
         prepared = prepare(request)
         if isinstance(prepared, str):
             exchange = _failed(request, started_at, b"", Outcome.PROTOCOL_ERROR, prepared)
+        elif prepared.origin.port in BAD_PORTS:
+            exchange = _failed(request, started_at, b"", Outcome.ADDRESS_REFUSED, "port")
         elif (refusal := self._policy.refuse(request.address)) is not None:
             exchange = _failed(request, started_at, b"", Outcome.ADDRESS_REFUSED, refusal)
         else:
@@ -81,7 +85,9 @@ class HttpProtocol:
 
     def _deadlines(self, start: float) -> Deadlines:
         limits = self._limits
-        return Deadlines(limits.head_timeout_s, limits.idle_timeout_s, start + limits.exchange_timeout_s)
+        window_s = limits.rate_window_s
+        ends_at = start + limits.exchange_timeout_s
+        return Deadlines(limits.head_timeout_s, limits.idle_timeout_s, ends_at, window_s, limits.min_rate * window_s)
 
     async def _exchange(
         self, request: Request, prepared: Prepared, deadlines: Deadlines, idle: Connection | None

@@ -19,6 +19,9 @@ GRACE_S = 10.0
 STOP_GRACE_S = 2.0
 """The same where the driver has asked to stop: what is cut off then has no outcome, and is asked for again later."""
 
+SLOW_AFTER_S = 1.0
+"""How long a visit keeps others from its slot; then it has one of the slow slots, if there is one left."""
+
 MAX_NAP_S = 60.0  # the clock on the wall may be set while we sleep
 
 
@@ -30,11 +33,12 @@ class FetchLoop:
     recorder: Recorder
     clock: Callable[[], float]
     deadline_at: float
-    connections: int
     queue: HostQueue = field(default_factory=HostQueue)
     _active: dict[asyncio.Task[None], HostRun] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _is_stopping: bool = False
+    _step_began: dict[HostRun, float] = field(default_factory=dict)
+    _watches: dict[HostRun, asyncio.TimerHandle] = field(default_factory=dict)
 
     @property
     def hosts_waiting(self) -> int:
@@ -45,6 +49,7 @@ class FetchLoop:
         if ready_at >= self.deadline_at:
             self._end(host, ready_at)
         else:
+            host.is_slow = host.turn.last_fetch_s > SLOW_AFTER_S
             self.queue.push(host, ready_at)
 
     def stop(self) -> None:
@@ -71,7 +76,7 @@ class FetchLoop:
 
     def _start_due(self) -> None:
         now = self.clock()
-        while len(self._active) < self.connections and (host := self.queue.pop_due(now)) is not None:
+        while (host := self.queue.pop_due(now)) is not None:
             task = asyncio.create_task(self._visit(host))
             self._active[task] = host
             task.add_done_callback(self._done)
@@ -80,11 +85,10 @@ class FetchLoop:
         self._wake.set()
 
     async def _sleep(self) -> None:
-        """Until a visit ends, the next host is due, or the time box is over."""
+        """Until a visit ends or becomes a slow one, the next host is due, or the time box is over."""
         if not self.queue and not self._active:
             return
-        is_full = len(self._active) >= self.connections
-        next_at = None if is_full else self.queue.next_at()
+        next_at = self.queue.next_at()
         until = self.deadline_at if next_at is None else min(next_at, self.deadline_at)
         delay = min(until - self.clock(), MAX_NAP_S)
         timer = asyncio.get_running_loop().call_later(max(delay, 0.0), self._wake.set)
@@ -100,15 +104,43 @@ class FetchLoop:
 
     async def _visit(self, host: HostRun) -> None:
         """Go on with the host as long as it is due and no other is."""
+        self._watch(host, SLOW_AFTER_S)
+        try:
+            again_at = await self._go_on(host)
+        finally:
+            self._watches.pop(host).cancel()
+            del self._step_began[host]
+            self.queue.release(host)
+        if host.current is None or again_at is None or again_at >= self.deadline_at:
+            self._end(host, again_at)
+        else:
+            self.queue.push(host, again_at)
+
+    async def _go_on(self, host: HostRun) -> float | None:
         while True:
+            began = self._step_began[host] = self.clock()
             again_at = await self._step(host)
             now = self.clock()
-            if host.current is None or again_at is None or again_at >= self.deadline_at:
-                self._end(host, again_at)
-                return
-            if again_at > now or self.queue.is_due(now) or self._is_stopping:
-                self.queue.push(host, again_at)
-                return
+            if now - began > SLOW_AFTER_S:
+                host.is_slow = True
+            elif host.turn.last_request_at >= began:
+                host.is_slow = False
+            is_over = host.current is None or again_at is None or not again_at <= now < self.deadline_at
+            if is_over or self._is_stopping or self.queue.is_due(now) or self.queue.is_misplaced(host):
+                return again_at
+
+    def _watch(self, host: HostRun, delay_s: float) -> None:
+        self._watches[host] = asyncio.get_running_loop().call_later(delay_s, self._look_at, host)
+
+    def _look_at(self, host: HostRun) -> None:
+        """Move the host to the slow slots when its step has lasted long enough; look again when it has not."""
+        left = self._step_began[host] + SLOW_AFTER_S - self.clock()
+        if left > 0:
+            self._watch(host, left)
+        elif self.queue.park(host):
+            self._wake.set()
+        else:
+            self._watch(host, SLOW_AFTER_S)
 
     async def _step(self, host: HostRun) -> float | None:
         """A step of the host; a bug of ours costs the URL at hand, not the partition."""

@@ -44,10 +44,10 @@ class Network:
         """Make a request for which the time has come, without keeping the connection."""
         module = self.module(scheme)
         assert module is not None
-        await self.lease.hold()
-        self.requests += 1
-        self.politeness.begin(turn, request.address)
+        self.politeness.begin(turn, request.address)  # before anything is waited for: nobody else may, from now on
         try:
+            await self.lease.hold()
+            self.requests += 1
             exchange = await module.fetch(request)
             self.politeness.sent(turn, request.address, exchange.sent_at)
             return exchange
@@ -62,14 +62,14 @@ class Network:
         """
         module = self.module(scheme)
         assert module is not None
-        await self.lease.hold()
-        self.requests += 1
-        is_kept = self.politeness.delay_s(host.turn) == 0
+        is_kept = self.politeness.delay_s(host.turn) == 0 and host.turn.of_name is None
         request = self._request(host, planned, is_kept)
         connection, host.connection = host.connection, None
         self.politeness.begin(host.turn, request.address)
-        host.is_asking = True
         try:
+            await self.lease.hold()
+            self.requests += 1
+            host.is_asking = True
             exchange = await module.fetch(request, connection)
             self.politeness.sent(host.turn, request.address, exchange.sent_at)
             host.is_asking = False

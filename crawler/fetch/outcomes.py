@@ -6,7 +6,7 @@ from typing import Any
 
 from crawler.fetch.exchange import Exchange
 from crawler.fetch.politeness import retry_after_s
-from crawler.records import Outcome, PlannedUrl
+from crawler.records import HOST_FAULTS, Outcome, PlannedUrl
 from crawler.schemas import OUTCOMES
 
 Row = dict[str, Any]
@@ -23,12 +23,13 @@ MAX_REASON_CHARS = 300
 
 
 def outcome_of(exchange: Exchange, planned: PlannedUrl) -> Outcome:
-    """What the answer to the request for `planned` means (RFC 9110, 15)."""
+    """What the answer to the request for `planned` means (RFC 9110, 15). A page that was cut by time has failed: it is
+    kept as far as it came, and asked for again as after any failure."""
     if exchange.failure is not None:
         return exchange.failure
     status = exchange.status
     if 200 <= status < 300:
-        return Outcome.SUCCESS
+        return Outcome.TIMEOUT if exchange.truncated == "time" else Outcome.SUCCESS
     if status == 304:
         is_asked_for = bool(planned.etag or planned.last_modified)
         return Outcome.NOT_MODIFIED if is_asked_for else Outcome.PROTOCOL_ERROR
@@ -39,6 +40,12 @@ def outcome_of(exchange: Exchange, planned: PlannedUrl) -> Outcome:
     if status == 429 or (status == 503 and wait_asked_for(exchange) is not None):
         return Outcome.ASKED_TO_WAIT
     return Outcome.SERVER_ERROR if 500 <= status < 600 else Outcome.CLIENT_ERROR
+
+
+def is_host_fault(outcome: Outcome, exchange: Exchange) -> bool:
+    """Whether an answer counts against its host: a failure of the server, or a body of whatever status that it did not
+    send in time."""
+    return outcome in HOST_FAULTS or exchange.truncated == "time"
 
 
 def wait_asked_for(exchange: Exchange) -> float | None:
@@ -75,6 +82,8 @@ def answered_row(planned: PlannedUrl, outcome: Outcome, exchange: Exchange) -> R
     row["last_modified"] = _bounded(exchange.header("last-modified"))
     if outcome is Outcome.PROTOCOL_ERROR:
         row["reason"] = "not_modified_unasked"
+    elif outcome is Outcome.TIMEOUT:
+        row["reason"] = "body"
     return row
 
 

@@ -14,7 +14,7 @@ import uvloop
 
 from crawler.faults import fault
 from crawler.fetch.capture import Capturer
-from crawler.fetch.host_queue import HostRun
+from crawler.fetch.host_queue import HostQueue, HostRun, Room
 from crawler.fetch.lease import Lease, take_over
 from crawler.fetch.loop import FetchLoop
 from crawler.fetch.network import Network
@@ -30,6 +30,7 @@ from crawler.fetch.robots_desk import RobotsDesk
 from crawler.fetch.segments import SegmentWriter, read_host_states, read_outcomes
 from crawler.fetch.visitor import Visitor
 from crawler.fetch.warc import WarcInfo
+from crawler.page.filters import Scope
 from crawler.records import Outcome, PartitionTask, SealedSegment
 from crawler.schemas import OUTCOMES, arrow_schema
 from crawler.settings import Settings
@@ -101,7 +102,8 @@ class _Partition:
         self._lease = lease
         clock = self._clock = recorder.clock
         fetch, token = settings.fetch, product_token(settings.crawl)
-        policy, filters = url_policy(settings), url_filters(settings, task.scope)
+        policy = url_policy(settings)
+        filters = self._filters = url_filters(settings, Scope(settings.scope.mode, task.scope, task.ports))
         resumed_at = clock() if lease.number > 1 else None
         self._politeness = Politeness(fetch, clock, task.partitions, resumed_at, task.earlier_until)
         self._resolver = resolver_for(fetch, clock)
@@ -115,9 +117,9 @@ class _Partition:
 
     async def fetch(self, plan: Plan) -> None:
         """Fetch the plan and seal the last segment."""
-        loop = FetchLoop(
-            self._visitor, self._recorder, self._clock, self._task.deadline_at, self._settings.fetch.connections
-        )
+        fetch = self._settings.fetch
+        queue = HostQueue(Room(fetch.connections, fetch.slow_connections, fetch.max_connection_share))
+        loop = FetchLoop(self._visitor, self._recorder, self._clock, self._task.deadline_at, queue)
         for planned in plan.hosts:
             self._enter(loop, plan, planned)
         plan.hosts.clear()  # with the texts of their robots.txt, which are on the shelf now
@@ -148,6 +150,9 @@ class _Partition:
         self._robots.register(host)
         if state.is_out:
             self._visitor.give_up(host, Outcome.HOST_FAILED, "out of the round since an earlier attempt")
+            return
+        if (reason := self._filters.refuse_port(state.host)) is not None:  # found before ports were closed
+            self._visitor.give_up(host, Outcome.ADDRESS_REFUSED, reason)
             return
         loop.enter(host, self._politeness.host_ready_at(turn))
 

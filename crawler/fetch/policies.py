@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crawler import __version__
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import ANYWHERE, Scope, UrlFilters
 from crawler.page.fingerprint import Fingerprinter
 from crawler.page.url import UrlPolicy
 from crawler.settings import CrawlSettings, Settings
@@ -17,12 +17,9 @@ def url_policy(settings: Settings) -> UrlPolicy:
     return UrlPolicy(settings.url)
 
 
-def url_filters(settings: Settings, scope: bytes | None) -> UrlFilters:
-    """Which URLs may be fetched. `scope` holds the keys of `PartitionTask.scope`; None sets no bounds (seeds)."""
-    lines = _lines(settings.filters.block_lists)
-    if scope is None:
-        return UrlFilters(settings.filters, lines)
-    return UrlFilters(settings.filters, lines, scope, settings.scope.mode)
+def url_filters(settings: Settings, scope: Scope = ANYWHERE) -> UrlFilters:
+    """Which URLs may be fetched. A seed opens its own scope, so it is judged by what holds anywhere."""
+    return UrlFilters(settings.filters, _lines(settings.filters.block_lists), scope)
 
 
 def fingerprinter(settings: Settings) -> Fingerprinter:

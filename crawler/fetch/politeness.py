@@ -1,7 +1,9 @@
 """When a server may be asked next: gaps per host and per address, counted in real time from the start of a request.
 
 Robots may slow us, never speed us. A gap is never shorter than the settings say, and the next request to a host never
-begins before the last exchange has ended.
+begins before the last exchange has ended. To the people behind a server its ports are one host: all ports of a name
+share one gap, the longest that any of them asks for, and one request at a time. A wait that one of them asks for is its
+own.
 """
 
 from __future__ import annotations
@@ -12,17 +14,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+from crawler.page.url import host_name
 from crawler.records import HostState
 from crawler.settings import FetchSettings
 
 FIRST_WAIT_S = 60.0
 BUSY_S = 0.05
+BUSY_SHARE = 0.25  # of the time that a host has been busy
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 @dataclass(slots=True)
 class Turn:
-    """What decides when one host may be asked: as remembered, then as it happens. Times are epoch seconds."""
+    """What decides when one host may be asked: as remembered, then as it happens. Times are epoch seconds.
+
+    `of_name`: the turns of all ports of the name, this one among them, when there are several.
+    """
 
     last_request_at: float = 0.0
     last_fetch_s: float = 0.0
@@ -33,6 +40,7 @@ class Turn:
     grouped_by: frozenset[str] = frozenset()  # the addresses by which the plan put the host into its partition
     waits: int = 0  # answers in a row that asked us to wait
     is_busy: bool = False
+    of_name: list[Turn] | None = None
 
 
 class Politeness:
@@ -58,6 +66,7 @@ class Politeness:
         self._floor = max(resumed_at or 0.0, earlier_until)
         self._asked_at: dict[str, float] = {}
         self._factors: dict[str, int] = {}
+        self._first_of_name: dict[str, Turn] = {}
 
     def turn_of(self, state: HostState, grouped_by: frozenset[str], *, knows_robots: bool) -> Turn:
         """The turn of a host as it was left; its addresses count as asked with it. `grouped_by`: see `Turn`."""
@@ -73,21 +82,47 @@ class Politeness:
             self._asked_at[address] = max(self._asked_at.get(address, 0.0), state.last_request_at)
         if self._resumed_at is not None and not knows_robots:
             turn.not_before = max(turn.not_before, self._resumed_at + self._settings.max_crawl_delay_s)
+        return self._among_ports(state.host, turn)
+
+    def turn_of_stranger(self, host: str, grouped_by: frozenset[str]) -> Turn:
+        """The turn of a host without URLs here; an earlier round may have asked it just now."""
+        return self._among_ports(host, Turn(self._clock(), grouped_by=grouped_by))
+
+    def _among_ports(self, host: str, turn: Turn) -> Turn:
+        first = self._first_of_name.setdefault(host_name(host), turn)
+        if first is not turn:
+            first.of_name = first.of_name or [first]
+            first.of_name.append(turn)
+            turn.of_name = first.of_name
         return turn
 
     def delay_s(self, turn: Turn) -> float:
         """Seconds between the starts of two requests to the host."""
+        if turn.of_name is not None:
+            return max(map(self._own_delay_s, turn.of_name))
+        return self._own_delay_s(turn)
+
+    def _own_delay_s(self, turn: Turn) -> float:
         settings = self._settings
         return max(settings.delay_s, turn.crawl_delay_s or 0.0, settings.delay_factor * turn.last_fetch_s)
 
     def host_ready_at(self, turn: Turn) -> float:
         """The time from which the host may be asked, whatever its address."""
-        return max(turn.last_request_at + self.delay_s(turn), turn.not_before, turn.free_at)
+        last, free = turn.last_request_at, turn.free_at
+        if turn.of_name is not None:
+            last = max(one.last_request_at for one in turn.of_name)
+            free = max(one.free_at for one in turn.of_name)
+        return max(last + self.delay_s(turn), turn.not_before, free)
 
     def ready_at(self, turn: Turn, address: str) -> float:
-        """The time from which the host may be asked at this address; a busy one is to be looked at again."""
+        """The time from which the host may be asked at this address; a busy one is to be looked at again, the later the
+        longer it has been busy."""
         ready_at = max(self.host_ready_at(turn), self._address_ready_at(turn, address))
-        return max(ready_at, self._clock() + BUSY_S) if turn.is_busy else ready_at
+        busy = [one for one in turn.of_name or (turn,) if one.is_busy]
+        if not busy:
+            return ready_at
+        now = self._clock()
+        return max(ready_at, now + max(BUSY_S, BUSY_SHARE * (now - busy[0].last_request_at)))
 
     def begin(self, turn: Turn, address: str) -> None:
         """A request begins now."""

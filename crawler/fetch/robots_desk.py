@@ -25,7 +25,7 @@ from crawler.fetch.robots_cache import (
 )
 from crawler.page.filters import UrlFilters
 from crawler.page.robots import Robots, sitemaps
-from crawler.page.url import Refusal, UrlPolicy
+from crawler.page.url import Refusal, UrlPolicy, host_name
 from crawler.records import Outcome, RobotsCopy
 
 SITEMAP_DEPTH = 1
@@ -45,11 +45,13 @@ class RobotsDesk:
     shelf: RobotsShelf
     partitions: int = 1  # of the round
     _turns: dict[str, Turn] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)  # theirs, without ports
     _strangers: dict[str, Turn] = field(default_factory=dict)  # hosts without URLs here
 
     def register(self, host: HostRun) -> None:
         """A redirect that leads to this host takes its turn like any other request."""
         self._turns[host.host] = host.turn
+        self._names.add(host_name(host.host))
 
     async def rules(self, host: HostRun, scheme: str) -> Robots | None:
         """The rules that hold now, None when the server must be asked."""
@@ -93,7 +95,7 @@ class RobotsDesk:
 
     def _is_ours(self, host: HostRun, target: str) -> bool:
         """True when no other partition of the round asks that host."""
-        return self.partitions == 1 or target in self._turns or target in host.turn.grouped_by
+        return self.partitions == 1 or host_name(target) in self._names or target in host.turn.grouped_by
 
     def _leave(self, host: HostRun, quest: RobotsQuest) -> float:
         """The rules are on a host that another partition may be asking. The next plan puts the two together; where it
@@ -111,8 +113,11 @@ class RobotsDesk:
         if quest.target == host.host:
             return host.turn, host.address
         turn = self._turns.get(quest.target) or self._strangers.get(quest.target)
-        if turn is None:  # an earlier round may have asked it just now
-            turn = self._strangers[quest.target] = Turn(self.network.clock(), grouped_by=host.turn.grouped_by)
+        if turn is None:
+            turn = self.network.politeness.turn_of_stranger(quest.target, host.turn.grouped_by)
+            self._strangers[quest.target] = turn
+        if self.filters.refuse_port(quest.target) is not None:
+            return turn, None
         resolved = await self.network.resolver.resolve(quest.target)
         return turn, resolved.addresses[0].address if resolved.addresses else None
 
@@ -179,7 +184,7 @@ class RobotsDesk:
 
 def _why(exchange: Exchange | None) -> str:
     if exchange is None:
-        return "no address at the end of a redirect"
+        return "no address, or a port that is not open, at the end of a redirect"
     if exchange.failure is not None:
         return f"{exchange.failure} {exchange.failure_reason or ''}".strip()
     return f"status {exchange.status}" if not tells(exchange.status) else f"body cut: {exchange.truncated or 'coding'}"

@@ -1,7 +1,8 @@
 """One connection to a server: bytes from the socket, through TLS where there is one, into a reader, under deadlines.
 
 Deadlines are wall-clock (the loop's monotonic time): bytes that drip in do not move the one for the head nor the one
-for the whole exchange, only the idle one.
+for the whole exchange, only the idle one. So a body has a least rate, too: bytes of the body itself, without the chunks
+or TLS records around them, counted over one window after the other.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from crawler.fetch.tls import TlsError, TlsLayer
 from crawler.records import Outcome
 
 READ_BYTES = 65_536
+LATE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds for the head and between two reads of a body, and the loop time at which the exchange must be over."""
+    """Seconds for the head and between two reads of a body, and the loop time at which the exchange must be over; the
+    bytes that each `window_s` of a body must bring, 0 for no limit."""
 
     head_s: float
     idle_s: float
     ends_at: float
+    window_s: float = 20.0
+    window_bytes: float = 0.0
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -46,6 +51,8 @@ class Connection(asyncio.BufferedProtocol):
         self._deadlines = Deadlines(0, 0, 0)
         self._head_by = 0.0
         self._last_read = 0.0
+        self._window_began: float | None = None  # None while the head comes
+        self._window_from = 0  # bytes of the body by then
 
     @property
     def is_open(self) -> bool:
@@ -75,8 +82,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reader, self._deadlines = reader, deadlines
         self._head_by = now + deadlines.head_s
         self._last_read = now
+        self._window_began = None
         self._answer = self._loop.create_future()
-        first_check = min(now + min(deadlines.head_s, deadlines.idle_s), deadlines.ends_at)
+        first_check = min(now + min(deadlines.head_s, deadlines.idle_s, deadlines.window_s), deadlines.ends_at)
         self._timer = self._loop.call_at(first_check, self._check)
         self._send(request)
         self.sent_at = self._loop.time()
@@ -118,6 +126,8 @@ class Connection(asyncio.BufferedProtocol):
         reader.feed(data)
         if reader.is_done:
             self._wake()
+        elif self._window_began is None and reader.parsed is not None:
+            self._window_began, self._window_from = self._last_read, 0
 
     def _take_coded(self, tls: TlsLayer, data: memoryview) -> None:
         try:
@@ -190,14 +200,30 @@ class Connection(asyncio.BufferedProtocol):
 
     def _check(self) -> None:
         """Time out, or look again when the deadline that is next has come."""
-        reader = self._reader
+        reader, deadlines = self._reader, self._deadlines
         if reader is None or reader.is_done:
             return
-        is_head = reader.parsed is None
-        phase_by = self._head_by if is_head else self._last_read + self._deadlines.idle_s
-        due = min(phase_by, self._deadlines.ends_at)
-        if self._loop.time() < due:
-            self._timer = self._loop.call_at(due, self._check)
+        now = self._loop.time()
+        phase_by = self._head_by if reader.parsed is None else self._last_read + deadlines.idle_s
+        due = min(phase_by, deadlines.ends_at)
+        if now >= due:
+            reader.time_out("exchange" if due == deadlines.ends_at else "head")
+        elif self._is_too_slow(reader, now):
+            reader.time_out("rate")
+        if reader.is_done:
+            self._wake()
             return
-        reader.time_out("exchange" if due == self._deadlines.ends_at else "head")
-        self._wake()
+        if self._window_began is not None:
+            due = min(due, self._window_began + deadlines.window_s)
+        self._timer = self._loop.call_at(due, self._check)
+
+    def _is_too_slow(self, reader: ResponseReader, now: float) -> bool:
+        """Whether a window is over that brought too little. A check that comes late itself blames nobody."""
+        if self._window_began is None:
+            return False
+        late_s = now - (self._window_began + self._deadlines.window_s)
+        if late_s < 0:
+            return False
+        brought = reader.body.size - self._window_from
+        self._window_began, self._window_from = now, reader.body.size
+        return brought < self._deadlines.window_bytes and late_s < LATE_S

@@ -132,6 +132,8 @@ def checking_context(roots: str | None, *, lenient: bool) -> ssl.SSLContext:
     """Verifies chain, dates and name. `lenient` lowers what does not concern the certificate's verdict: old protocol
     versions and key sizes, as an archive wants them."""
     context = ssl.create_default_context(cafile=roots)
+    # From 3.13 on Python's default adds X509_STRICT and X509_PARTIAL_CHAIN; a verdict must not depend on that.
+    context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST
     if roots is None and not context.cert_store_stats()["x509_ca"]:
         _load_bundled_roots(context)
     return _loosen(context) if lenient else _common(context)

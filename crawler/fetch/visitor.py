@@ -8,12 +8,12 @@ from crawler.fetch.capture import Capturer
 from crawler.fetch.exchange import Exchange
 from crawler.fetch.host_queue import HostRun
 from crawler.fetch.network import WEB, Network
-from crawler.fetch.outcomes import outcome_of, wait_asked_for
+from crawler.fetch.outcomes import is_host_fault, outcome_of, wait_asked_for
 from crawler.fetch.recorder import Recorder
 from crawler.fetch.resolver import NEGATIVE_TTL_S
 from crawler.fetch.robots_desk import RobotsDesk
 from crawler.page.robots import ALLOW_ALL, Robots
-from crawler.records import HOST_FAULTS, Outcome, PlannedUrl
+from crawler.records import Outcome, PlannedUrl
 
 MAX_LOOKUPS = 3
 _LASTING = frozenset({"not_found", "invalid_name", "no_address"})  # asking again in a minute is no use
@@ -59,9 +59,10 @@ class Visitor:
         """See to it that the host has an address, or no URLs left; returns when to look again if neither is so."""
         resolved = await self.network.resolver.resolve(host.host)
         if resolved.addresses:
+            is_first = not host.addresses
             if host.addresses != resolved.addresses:
                 host.addresses, host.address_at = resolved.addresses, 0
-            return None
+            return self.network.clock() if is_first else None  # its address may have no slot left
         if resolved.refused:
             self.give_up(host, Outcome.ADDRESS_REFUSED, resolved.refused)
             return None
@@ -111,12 +112,12 @@ class Visitor:
         if capture.outcome is Outcome.ASKED_TO_WAIT:
             capture.row["retry_at"] = host.turn.not_before
         self.recorder.keep(host, capture)
-        self._count(host, capture.outcome)
+        self._count(host, capture.outcome, is_fault=is_host_fault(capture.outcome, exchange))
 
-    def _count(self, host: HostRun, outcome: Outcome) -> None:
+    def _count(self, host: HostRun, outcome: Outcome, *, is_fault: bool) -> None:
         """Failures and waits in a row; too many of them end the host's round."""
         limit = self.network.settings.max_host_failures
-        if outcome in HOST_FAULTS:
+        if is_fault:
             host.faults += 1
             if host.faults >= limit:
                 self.give_up(host, Outcome.HOST_FAILED, f"{host.faults} failures in a row, the last: {outcome}")

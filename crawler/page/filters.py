@@ -1,6 +1,6 @@
 """Which URLs may enter the crawl. Every refusal has a reason, and the reasons are counted.
 
-Reasons: scheme, raw_too_long, too_long, too_deep, path_segments, path_repeats, denied_domain, block_list,
+Reasons: scheme, port, raw_too_long, too_long, too_deep, path_segments, path_repeats, denied_domain, block_list,
 denied_prefix, denied_pattern, not_allowed_pattern, out_of_scope.
 """
 
@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import re2
 
-from crawler.page.url import Url, host_key, host_name, is_address, registered_domain
+from crawler.page.url import Url, host_key, host_name, host_port, is_address, registered_domain
+
+BAD_PORTS = frozenset({
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
+    110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531,
+    532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060,
+    5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+})  # fmt: skip
+"""Ports of other protocols, to whose servers a request could mean something else: never asked, whoever wants it (Fetch
+Standard, "port blocking", as of 2026)."""
+
+WEB_PORTS = frozenset({80, 443})
 
 
 class FilterRules(Protocol):
@@ -21,6 +32,8 @@ class FilterRules(Protocol):
 
     @property
     def schemes(self) -> tuple[str, ...]: ...
+    @property
+    def ports(self) -> tuple[int, ...]: ...
     @property
     def max_raw_length(self) -> int: ...
     @property
@@ -41,6 +54,18 @@ class FilterRules(Protocol):
     def allow_patterns(self) -> tuple[str, ...]: ...
 
 
+class Scope(NamedTuple):
+    """What seeds opened, as sorted little-endian int64 keys: hosts (mode `hosts`) or registered domains (`domains`),
+    mode `web` has no bounds; and hosts with a port of their own, None for any that is not bad."""
+
+    mode: str = "web"
+    keys: bytes = b""
+    ports: bytes | None = None
+
+
+ANYWHERE = Scope()
+
+
 class UrlFilter(Protocol):
     """A filter of a third party: a reason to refuse the URL, or None. It must be pure."""
 
@@ -51,16 +76,15 @@ class UrlFilters:
     """The filters of the settings, block lists and scope, in the order that costs least, then those of third parties.
 
     `block_lines` are the lines of block lists: a domain (with all below it), a hosts(5) line, or a URL prefix; `#`
-    starts a comment. `scope` holds sorted little-endian int64 keys of hosts (`scope_mode` hosts) or of registered
-    domains (domains); mode web has no bounds.
+    starts a comment. Ports other than 80 and 443 are refused unless `filters.ports` or a seed of that very host opened
+    them: a page must not make us try the ports of a server of its choice.
     """
 
     def __init__(
         self,
         rules: FilterRules,
         block_lines: Iterable[str] = (),
-        scope: bytes = b"",
-        scope_mode: str = "web",
+        scope: Scope = ANYWHERE,
         further: Sequence[UrlFilter] = (),
     ) -> None:
         self.rules = rules
@@ -73,7 +97,9 @@ class UrlFilters:
         self._denied_prefixes = tuple(rules.deny_prefixes)
         self._deny = _any_of(rules.deny_patterns, "filters.deny_patterns")
         self._allow = _any_of(rules.allow_patterns, "filters.allow_patterns")
-        self._scope, self._mode = np.frombuffer(scope, dtype="<i8"), scope_mode
+        self._mode, self._scope = scope.mode, np.frombuffer(scope.keys, dtype="<i8")
+        self._ports = None if scope.ports is None else np.frombuffer(scope.ports, dtype="<i8")
+        self._open_ports = WEB_PORTS.union(rules.ports)
         self._further = tuple(further)
         self.refuse_host = lru_cache(maxsize=65_536)(self._host_verdict)
 
@@ -100,7 +126,19 @@ class UrlFilters:
         """Whether filters of third parties take part."""
         return bool(self._further)
 
+    def refuse_port(self, host: str) -> str | None:
+        """The reason why nobody may ask at the port of `host`, None when that is open."""
+        port = host_port(host)
+        if port is None:
+            return None
+        if port in BAD_PORTS:
+            return "port"
+        is_open = port in self._open_ports or self._ports is None or _holds(self._ports, host_key(host))
+        return None if is_open else "port"
+
     def _host_verdict(self, host: str) -> str | None:
+        if (reason := self.refuse_port(host)) is not None:
+            return reason
         name = host_name(host)
         if self._denied and not self._denied.isdisjoint(_domains_of(name)):
             return "denied_domain"
@@ -111,9 +149,7 @@ class UrlFilters:
     def _is_in_scope(self, host: str) -> bool:
         if self._mode == "web":
             return True
-        key = host_key(host if self._mode == "hosts" else registered_domain(host))
-        at = int(np.searchsorted(self._scope, key))
-        return at < len(self._scope) and int(self._scope[at]) == key
+        return _holds(self._scope, host_key(host if self._mode == "hosts" else registered_domain(host)))
 
     def _refused_path(self, text: str) -> str | None:
         slashes = text.count("/") - 2
@@ -136,6 +172,12 @@ class UrlFilters:
         if self._allow is not None and not self._allow.search(text):
             return "not_allowed_pattern"
         return None
+
+
+def _holds(keys: Any, key: int) -> bool:
+    """Whether a sorted array has the key."""
+    at = int(np.searchsorted(keys, key))
+    return at < len(keys) and int(keys[at]) == key
 
 
 def _has_prefix(text: str, prefixes: tuple[str, ...]) -> bool:

@@ -154,6 +154,16 @@ def host_name(host: str) -> str:
     return name if colon and not port.endswith("]") else host
 
 
+def host_port(host: str) -> int | None:
+    """The port of a host, None where it is the scheme's own.
+
+    >>> host_port("example.org:8080"), host_port("[::1]:81"), host_port("[::1]")
+    (8080, 81, None)
+    """
+    port = host[len(host_name(host)) + 1 :]
+    return int(port) if port else None
+
+
 @lru_cache(maxsize=65_536)
 def registered_domain(host: str) -> str:
     """The registered domain by the ICANN part of the public suffix list, without port.

@@ -13,7 +13,7 @@ import numpy as np
 
 from crawler import schemas
 from crawler.faults import fault
-from crawler.page.url import host_key
+from crawler.page.url import host_key, host_port
 from crawler.records import PartitionTask
 from crawler.settings import Settings
 from crawler.spark import fetch_partitions
@@ -59,6 +59,7 @@ def partition_tasks(lake: Lake, settings: Settings, rnd: RoundRow) -> list[Parti
         plan_files=(),
         deadline_at=time.time() + settings.round.time_limit_s,
         scope=scope_keys(lake, settings, rnd.versions),
+        ports=port_keys(lake, rnd.versions),
         partitions=partitions,
         earlier_until=earlier_until(lake, rnd.round),
         started14=datetime.now(UTC).strftime("%Y%m%d%H%M%S"),
@@ -81,6 +82,12 @@ def scope_keys(lake: Lake, settings: Settings, versions: dict[str, int]) -> byte
     seeds = lake.rows(schemas.SEEDS, versions, ["verdict", name])
     names = {row[name] for row in seeds if row["verdict"] == "admitted"}
     return np.sort(np.array([host_key(opened) for opened in names], "<i8")).tobytes()
+
+
+def port_keys(lake: Lake, versions: dict[str, int]) -> bytes:
+    """The keys of the hosts that seeds named with a port of their own, sorted; a seed that was known opens it too."""
+    hosts = {row["host"] for row in lake.rows(schemas.SEEDS, versions, ["host"]) if row["host"]}
+    return np.sort(np.array([host_key(host) for host in hosts if host_port(host)], "<i8")).tobytes()
 
 
 def count_segments(lake: Lake, number: int, versions: dict[str, int]) -> dict[str, int]:

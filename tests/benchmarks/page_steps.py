@@ -20,7 +20,7 @@ from crawler.fetch.warc_payload import payload_digest
 from crawler.page import documents, mime
 from crawler.page.charset import decode
 from crawler.page.coding import decode_content
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import Scope, UrlFilters
 from crawler.page.fingerprint import Fingerprinter, payload_checksum
 from crawler.page.links import LinkReader
 from crawler.page.model import Page
@@ -112,7 +112,7 @@ def _links(pages: Sequence[Page], urls: Sequence[str], settings: Settings) -> in
     scope = np.sort(np.array(list(domains), "<i8")).tobytes()
     reader = LinkReader(
         UrlPolicy(settings.url),
-        UrlFilters(settings.filters, scope=scope, scope_mode="domains"),
+        UrlFilters(settings.filters, scope=Scope("domains", scope)),
         settings.page.max_links,
     )
     return sum(len(reader.read(page.hrefs, page.base, 1).urls) for page in pages)

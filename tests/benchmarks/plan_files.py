@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crawler import schemas
-from crawler.page.url import host_key, registered_domain, url_key
+from crawler.page.url import host_key, host_port, registered_domain, url_key
 from crawler.records import PartitionTask
 
 NOT_IN_FILES = {"round", "partition"}  # Delta keeps partition columns in folder names
@@ -40,8 +40,9 @@ def write_plan(urls: Sequence[str], lake: Path, time_limit_s: float = 3_600.0) -
     pq.write_table(pa.Table.from_pylist(rows, schema=schemas.arrow_schema(columns)), path, compression="zstd")
     domains = {host_key(registered_domain(host)) for host in positions}
     scope = np.sort(np.array(list(domains), "<i8")).tobytes()
+    ports = np.sort(np.array([host_key(host) for host in positions if host_port(host)], "<i8")).tobytes()
     return PartitionTask(
         lake=str(lake), round=1, partition=0, segment_folder="crawl-data/BENCH/segments/1", plan_files=(path.name,),
-        deadline_at=time.time() + time_limit_s, scope=scope,
+        deadline_at=time.time() + time_limit_s, scope=scope, ports=ports,
         started14=time.strftime("%Y%m%d%H%M%S", time.gmtime()),
     )  # fmt: skip

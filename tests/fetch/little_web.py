@@ -28,6 +28,7 @@ class Answer:
     status: int = 200
     headers: tuple[tuple[str, str], ...] = (("Content-Type", "text/html"),)
     delay_s: float = 0.0
+    drip_s: float = 0.0  # between two bytes of the body
     is_cut: bool = False
 
     def head(self, connection: str) -> bytes:
@@ -97,8 +98,11 @@ class LittleWeb:
         answer = answer(asked) if callable(answer) else answer
         await asyncio.sleep(answer.delay_s)
         is_kept = self.keeps_alive and headers.get("connection") != "close"
-        writer.write(answer.head("keep-alive" if is_kept else "close") + answer.body)
-        await writer.drain()
+        writer.write(answer.head("keep-alive" if is_kept else "close"))
+        for part in [answer.body[n : n + 1] for n in range(len(answer.body))] if answer.drip_s else [answer.body]:
+            await asyncio.sleep(answer.drip_s)
+            writer.write(part)
+            await writer.drain()
         return is_kept
 
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from crawler.fetch.partition import fetch_partition
 from crawler.fetch.segments import read_host_states, read_outcomes
-from crawler.page.url import url_key
+from crawler.page.url import host_port, url_key
 from crawler.records import PartitionTask, SealedSegment
 from crawler.schemas import HOST_COLUMNS, PLANS, arrow_schema
-from crawler.settings import FetchSettings, PageSettings, ScopeSettings, SegmentSettings, Settings
+from crawler.settings import FetchSettings, FilterSettings, PageSettings, ScopeSettings, SegmentSettings, Settings
 from crawler.storage import Store
 
 Row = dict[str, Any]
@@ -43,6 +43,7 @@ class Run:
     fetch: Row = field(default_factory=dict)
     segment: Row = field(default_factory=dict)
     page: Row = field(default_factory=dict)
+    opens_ports: bool = True
     sealed: list[SealedSegment] = field(default_factory=list)
 
     @property
@@ -65,6 +66,7 @@ class Run:
             segment=SegmentSettings(**self.segment),
             page=PageSettings(**self.page),
             scope=ScopeSettings(mode="web"),
+            filters=FilterSettings(ports=self._ports()),
         )
 
     def task(self, time_s: float = 30.0) -> PartitionTask:
@@ -106,6 +108,11 @@ class Run:
         """Discovered URLs and how they were found."""
         tables = [pq.read_table(self.folder / one.discoveries).to_pylist() for one in self.sealed]
         return {row["url"]: row["source"] for table in tables for row in table}
+
+    def _ports(self) -> tuple[int, ...]:
+        """Those of the planned hosts, as the little web has one for all of its hosts."""
+        ports = {host_port(row["host"]) for row in self.rows} - {None} if self.opens_ports else ()
+        return tuple(port for port in ports if port)
 
     def _host_map(self) -> str:
         path = self.folder / "hosts"

@@ -121,6 +121,58 @@ def test_deadlines_are_by_the_wall_clock(
     assert due_s <= exchange.duration_s + 0.02 <= due_s + 0.3
 
 
+WINDOW_S, RATE = 0.4, 500  # 200 bytes in a window
+
+
+def dripped(pause_s: float, piece: bytes, count: int, head: bytes = OK) -> list[Step]:
+    return [head + b"\r\n", *[step for _ in range(count) for step in (pause_s, piece)], "close"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "truncated", "lasts_s"),
+    [
+        pytest.param(dripped(0.05, b"x", 99), "time", 0.4, id="one byte after the other"),
+        pytest.param(dripped(0.05, b"x", 7), None, 0.35, id="a short body that ends within its grace"),
+        pytest.param(dripped(0.05, b"x" * 50, 24), None, 1.2, id="slow and honest"),
+        pytest.param(dripped(0.35, b"x" * 300, 4), None, 1.4, id="honest, with pauses"),
+        pytest.param(
+            [OK + b"\r\n" + b"x" * 9_000, *[step for _ in range(99) for step in (b"x", 0.05)]], "time", 0.8,
+            id="quick at first",
+        ),
+        pytest.param(
+            [CHUNKED, *[s for _ in range(99) for s in (b"1;" + b"e" * 90 + b"\r\nx\r\n", 0.05)]], "time", 0.4,
+            id="chunks that are all frame",
+        ),
+        pytest.param(dripped(0.05, b"x", 99, OK.replace(b"200 OK", b"404 No")), "time", 0.4, id="whatever the status"),
+    ],
+)  # fmt: skip
+def test_a_body_has_a_least_rate(steps: list[Step], truncated: str | None, lasts_s: float) -> None:
+    exchange, _ = fetch(steps, settings(min_rate=RATE, rate_window_s=WINDOW_S))
+    assert (exchange.failure, exchange.truncated) == (None, truncated)
+    assert exchange.body_size > 0
+    assert lasts_s <= exchange.duration_s + 0.02 <= lasts_s + 0.3
+
+
+def test_without_a_least_rate_there_is_none() -> None:
+    exchange, _ = fetch(dripped(0.05, b"x", 12), settings(min_rate=0, rate_window_s=0.1))
+    assert (exchange.truncated, exchange.body_size) == (None, 12)
+
+
+def test_a_check_that_comes_late_blames_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped has not read what has come."""
+    monkeypatch.setattr("crawler.fetch.stream.LATE_S", 0.0)
+    exchange, _ = fetch(dripped(0.05, b"x", 12), settings(min_rate=RATE, rate_window_s=0.2))
+    assert (exchange.truncated, exchange.body_size) == (None, 12)
+
+
+def test_the_default_rate_leaves_slow_lines_alone() -> None:
+    """A page that could be whole before the limit of the exchange, at a rate that modems had in 1985, is not cut."""
+    limits = settings()
+    assert limits.min_rate * limits.rate_window_s <= 4_800
+    assert limits.min_rate <= 2_400 / 8
+    assert limits.rate_window_s >= limits.idle_timeout_s
+
+
 def test_a_tarpit_does_not_slow_other_fetches() -> None:
     async def run() -> float:
         protocol = HttpProtocol(SHORT)
@@ -135,7 +187,10 @@ def test_a_tarpit_does_not_slow_other_fetches() -> None:
 
 
 def test_a_port_nobody_listens_on() -> None:
-    exchange = asyncio.run(HttpProtocol(settings()).fetch(Request("http://a.example:1/", "127.0.0.1", "agent")))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://a.example:{closed.getsockname()[1]}/"
+        exchange = asyncio.run(HttpProtocol(settings()).fetch(Request(url, "127.0.0.1", "agent")))
     assert (exchange.failure, exchange.failure_reason) == (Outcome.CONNECT_FAILED, "refused")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from crawler import __version__
 from crawler.fetch.exchange import Exchange, TlsInfo
-from crawler.fetch.outcomes import answered_row, blank_row, outcome_of, wait_asked_for
+from crawler.fetch.outcomes import answered_row, blank_row, is_host_fault, outcome_of, wait_asked_for
 from crawler.fetch.policies import product_token, user_agent
 from crawler.records import Outcome, PlannedUrl
 from crawler.schemas import OUTCOMES
@@ -45,10 +45,22 @@ def test_rows_have_exactly_the_columns_of_the_table() -> None:
         (exchange(599), URL, Outcome.SERVER_ERROR),
         (exchange(305), URL, Outcome.CLIENT_ERROR),
         (exchange(0, failure=Outcome.TLS_FAILED), URL, Outcome.TLS_FAILED),
+        (exchange(200, truncated="time"), URL, Outcome.TIMEOUT),
+        (exchange(200, truncated="length"), URL, Outcome.SUCCESS),
+        (exchange(200, truncated="disconnect"), URL, Outcome.SUCCESS),
+        (exchange(301, truncated="time"), URL, Outcome.REDIRECT_PERM),
+        (exchange(404, truncated="time"), URL, Outcome.GONE),
     ],
 )
 def test_outcomes(answer: Exchange, planned: PlannedUrl, outcome: Outcome) -> None:
     assert outcome_of(answer, planned) is outcome
+
+
+@pytest.mark.parametrize("status", [200, 206, 301, 302, 404, 410, 403, 429, 500, 503])
+def test_a_body_that_does_not_come_in_time_counts_against_the_host(status: int) -> None:
+    for truncated in (None, "length", "disconnect", "time"):
+        answer = exchange(status, truncated=truncated)
+        assert is_host_fault(outcome_of(answer, URL), answer) is (truncated == "time" or status >= 500)
 
 
 def test_the_first_sensible_retry_after_counts() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.fetch.exchange import Exchange
 from crawler.fetch.http import HttpProtocol, Request
+from crawler.fetch.tls import checking_context
 from crawler.records import Outcome
 from crawler.settings import FetchSettings
 from tests.fetch.certificates import Authority
@@ -72,6 +73,40 @@ def test_with_verification_only_a_good_certificate_gets_a_request(
     assert exchange.tls.verdict == kind
     assert exchange.failure is (None if kind == "ok" else Outcome.TLS_FAILED)
     assert len(server.requests) == (1 if kind == "ok" else 0)
+
+
+@pytest.fixture
+def python_3_13(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the default context of an interpreter from 3.13 on asks of certificates."""
+    make = ssl.create_default_context
+
+    def stricter(**values: Any) -> ssl.SSLContext:
+        context = make(**values)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", stricter)
+
+
+@pytest.mark.usefixtures("python_3_13")
+@pytest.mark.parametrize("verify_tls", [False, True])
+@pytest.mark.parametrize("kind", ["ok", "expired", "wrong_host", "self_signed", "untrusted"])
+def test_a_verdict_is_the_same_with_every_interpreter(
+    kind: str, verify_tls: bool, contexts: dict[str, ssl.SSLContext], authority: Authority
+) -> None:
+    protocol = HttpProtocol(settings(verify_tls=verify_tls), tls_roots=authority.roots)
+    (exchange,), _ = run_with(contexts[kind], protocol)
+    assert exchange.tls is not None
+    assert exchange.tls.verdict == kind
+
+
+@pytest.mark.usefixtures("python_3_13")
+@pytest.mark.parametrize("lenient", [False, True])
+def test_what_is_asked_of_certificates_is_said_here_and_nowhere_else(lenient: bool, authority: Authority) -> None:
+    for roots in (authority.roots, None):
+        context = checking_context(roots, lenient=lenient)
+        assert context.verify_flags == ssl.VERIFY_X509_TRUSTED_FIRST
+        assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
 
 
 def test_the_systems_roots_do_not_know_ours(contexts: dict[str, ssl.SSLContext]) -> None:

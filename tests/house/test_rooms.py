@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "crawler.schemas": ("crawler.columns", "crawler.file_schemas"),
     "crawler.settings": (),
     "crawler.settings_files": ("crawler.settings", "crawler.settings_rules", "crawler.settings_text"),
-    "crawler.settings_rules": ("crawler.settings",),
+    "crawler.settings_rules": ("crawler.page", "crawler.settings"),
     "crawler.settings_text": ("crawler.settings",),
     "crawler.worker_daemon": (),
     "crawler.storage": ("crawler.storage_local", "crawler.storage_s3"),

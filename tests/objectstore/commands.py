@@ -54,7 +54,7 @@ class Orbweaver:
 def settings_of(web: DemoWeb, *more: str) -> list[str]:
     """Settings with which a crawl of the web finds the same on every lake."""
     fixed = ("fetch.delay_s=0.0", 'spark.master="local[2]"', "spark.shuffle_partitions=2", "lake.buckets=2")
-    return [*demo_settings(web.hosts_file, web.allow_addresses), *fixed, *more]
+    return [*demo_settings(web.hosts_file, web.allow_addresses, web.port), *fixed, *more]
 
 
 @contextmanager

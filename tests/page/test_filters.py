@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import Scope, UrlFilters
 from crawler.page.url import Url, UrlPolicy, host_key
 from crawler.settings import FilterSettings, UrlSettings
 
@@ -94,7 +94,7 @@ def test_only_allowed_patterns() -> None:
     ],
 )
 def test_scope(mode: str, scope: bytes, within: str, without: str | None) -> None:
-    filters = UrlFilters(FilterSettings(), scope=scope, scope_mode=mode)
+    filters = UrlFilters(FilterSettings(), scope=Scope(mode, scope))
     if within != without:
         assert filters.refuse(url(within), 0) is None
     if without:

@@ -93,6 +93,7 @@ def crawl(origin: Origin, lake: Path, delay_s: float, arguments: Sequence[str]) 
         "fetch.host_map": str(origin.hosts_file),
         "fetch.allow_addresses": '["127.0.0.0/8"]',
         "fetch.only_allowed": "true",
+        "filters.ports": f"[{origin.port}]",
     }
     options = [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
     command = [sys.executable, "-m", "jobs.cli", "crawl", *arguments, "--until-done", "--lake", str(lake), *options]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from crawler import schemas
 from crawler.schemas import Table
-from crawler.settings import CrawlSettings, FetchSettings, RoundSettings, SegmentSettings, Settings
+from crawler.settings import CrawlSettings, FetchSettings, FilterSettings, RoundSettings, SegmentSettings, Settings
 from crawler.storage import Store
 from crawler.tables.lake import Lake, hold_lake
 from crawler.tables.ledger import RoundRow
@@ -93,6 +93,7 @@ def settings_for(web: DemoWeb, **fetch: Any) -> Settings:
     return Settings(
         crawl=CrawlSettings(name="ORB-TEST"),
         fetch=FetchSettings(**given | fetch),
+        filters=FilterSettings(ports=(web.port,)),
         round=RoundSettings(time_limit_s=60.0, partitions=2),
         segment=SegmentSettings(max_urls=100),
     )

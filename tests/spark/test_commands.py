@@ -40,7 +40,7 @@ def orbweaver(
 ) -> Crawl:
     """Runs a command on the lake; its code, output and messages come back."""
     monkeypatch.setenv("ORBWEAVER_LAKE", str(lake))
-    settings = [*demo_settings(web.hosts_file, web.allow_addresses), "fetch.delay_s=0.0"]
+    settings = [*demo_settings(web.hosts_file, web.allow_addresses, web.port), "fetch.delay_s=0.0"]
     given = [word for setting in settings for word in ("--set", setting)]
 
     def command(*words: str) -> tuple[int, str, str]:

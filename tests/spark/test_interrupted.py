@@ -34,7 +34,7 @@ class Crawl:
 
     def __init__(self, web: DemoWeb, lake: Path) -> None:
         self.web = web
-        settings = [*demo_settings(web.hosts_file, web.allow_addresses), f"fetch.delay_s={DELAY_S}"]
+        settings = [*demo_settings(web.hosts_file, web.allow_addresses, web.port), f"fetch.delay_s={DELAY_S}"]
         given = [word for setting in settings for word in ("--set", setting)]
         words = ["crawl", str(web.seeds_file), "--rounds", "2", "--lake", str(lake), *given]
         self.command = [sys.executable, "-m", "jobs.cli", *words]

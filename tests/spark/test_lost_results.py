@@ -22,7 +22,7 @@ from jobs.stages.reconcile import Reconciled, reconcile_round
 
 STOCK = Settings()
 SETTINGS = replace(STOCK, fetch=replace(STOCK.fetch, only_allowed=True))
-NOT_ALLOWED = "http://127.0.0.1:9/"  # so nobody is asked
+NOT_ALLOWED = "http://127.0.0.1/"  # so nobody is asked
 Reconcile = Callable[[Lake, Settings, RoundRow], Reconciled | None]
 
 

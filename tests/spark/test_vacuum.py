@@ -35,9 +35,9 @@ def left(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("left") / "lake"
     store = Store.open(str(folder))
     with hold_lake(spark, store, buckets=1) as lake:
-        inject(store, SETTINGS, ["http://127.0.0.1:9/"])
+        inject(store, SETTINGS, ["http://127.0.0.1/"])
         crawl_round(lake, SETTINGS)
-        inject(store, SETTINGS, [f"http://127.0.0.1:9/{number}" for number in range(3)])
+        inject(store, SETTINGS, [f"http://127.0.0.1/{number}" for number in range(3)])
         patch = pytest.MonkeyPatch()
         patch.setattr("jobs.crawl_round.fetch_plan", crash)
         with pytest.raises(Crash):

@@ -28,7 +28,8 @@ class DemoWebError(RuntimeError):
 class DemoWeb:
     """The running demo web: `with DemoWeb() as web: ...`. It ends with the block, or with this process.
 
-    Settings that a crawl of it needs: `fetch.host_map` = `hosts_file`, `fetch.allow_addresses` = `allow_addresses`.
+    Settings that a crawl of it needs: `fetch.host_map` = `hosts_file`, `fetch.allow_addresses` = `allow_addresses`,
+    `filters.ports` = the one `port` of all hosts.
     """
 
     allow_addresses = (ALLOWED,)
