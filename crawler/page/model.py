@@ -31,7 +31,7 @@ class Page:
     robots_metas: list[tuple[str, str]] = field(default_factory=list)  # (name, content), lower case
     directives: frozenset[str] = frozenset()  # of `robots` and of our product token: noindex, nofollow, noarchive, ...
     charset: str | None = None  # WHATWG name
-    charset_source: str | None = None  # bom, header, meta, default
+    charset_source: str | None = None  # bom, header, meta, content, default
 
     @property
     def nofollow(self) -> int:

@@ -15,7 +15,7 @@ class PlainModule:
     """The module of text/plain."""
 
     def parse(self, body: bytes, url: str, content_type: str | None) -> Page:
-        decoded = charset.decode(body, content_type)
+        decoded = charset.decode(body, content_type, is_markup=False)
         page = Page("text/plain", text=decoded.text.replace("\x00", " "), base=url)
         page.charset, page.charset_source = decoded.charset, decoded.source
         if page.text.lstrip()[:8].startswith(("http://", "https://")):

@@ -137,7 +137,8 @@ def test_directives(module: DocumentModule) -> None:
         ("<title>Привет".encode("koi8-r"), "text/html; charset=koi8-r", "Привет", ("koi8-r", "header")),
         ("\ufeff<title>Привет".encode("utf-16-be"), "text/html", "Привет", ("utf-16be", "bom")),
         (b"\xef\xbb\xbf<title>\xc3\xa9", None, "é", ("utf-8", "bom")),
-        (b"<title>\xe9\x80\x81", None, "é€\x81", ("windows-1252", "default")),
+        (b"<title>\xe9\x80\x81", None, "\u9001", ("utf-8", "content")),
+        (b"<title>\xe9\x81.", None, "é\x81.", ("windows-1252", "default")),
         (b"<meta charset=utf8><title>\xe9\xff.", None, "\ufffd\ufffd.", ("utf-8", "meta")),
     ],
 )
