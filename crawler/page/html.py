@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import can_ada
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.page import charset
 from crawler.page.directives import from_meta, is_robots_meta
 from crawler.page.model import Page
+from crawler.page.url import resolved_base
 
 # Without mutation events: the tree as it was written, and a little faster.
 _WITHOUT_EVENTS = 1
@@ -68,17 +68,6 @@ class Findings:
         page.robots_metas = self.metas
         page.directives = from_meta(self.metas, "robots")
         page.base = resolved_base(self.base, url)
-
-
-def resolved_base(href: str | None, url: str) -> str:
-    """The base of a page's hrefs: that of its first base element where it is http(s), else the page's own URL."""
-    if href is None:
-        return url
-    try:
-        base = can_ada.parse(url) + href
-    except (ValueError, TypeError):
-        return url
-    return base.href if base.protocol in ("http:", "https:") else url
 
 
 class LexborModule:
