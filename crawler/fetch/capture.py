@@ -17,7 +17,7 @@ from crawler.page.filters import UrlFilters
 from crawler.page.fingerprint import payload_checksum
 from crawler.page.links import LinkReader
 from crawler.page.mime import essence
-from crawler.page.model import FAILED, OK, Page
+from crawler.page.model import FAILED, Page
 from crawler.page.url import Refusal, Url, UrlPolicy
 from crawler.records import Outcome, PlannedUrl
 from crawler.settings import Settings
@@ -99,8 +99,8 @@ class Capturer:
             page = await self._parser.parse_apart(
                 lambda: Document(self._decoded(exchange).body, planned.url, content_type)
             )
-        if page.parse_status == OK and not is_whole:
-            page.parse_status = "truncated"
+        if not is_whole:
+            page.cut()
         return page
 
     def _decoded(self, exchange: Exchange) -> DecodedBody:
@@ -136,13 +136,15 @@ class Capturer:
 
     def _read_links(self, capture: Capture, page: Page, directives: frozenset[str], depth: int) -> None:
         row = capture.row
-        if not page.hrefs and not page.nofollow:
+        if not (page.hrefs or page.nofollow or page.refused):
             row["links"], row["links_found"], row["links_refused"] = [], 0, {}
             return
         obeys = self._settings.page.obey_nofollow
         hrefs = page.hrefs if obeys else [*page.hrefs, *page.nofollow_hrefs]
         links = self._links.read(hrefs, page.base, depth)
         refused, forbidden = links.refused, page.nofollow if obeys else 0
+        for reason, count in page.refused.items():
+            refused[reason] = refused.get(reason, 0) + count
         if obeys and "nofollow" in directives:
             forbidden += len(links.urls)
         else:
@@ -151,7 +153,7 @@ class Capturer:
             refused["nofollow"] = forbidden
         capture.source = page.source
         row["links"] = [url.key for url in capture.found]
-        row["links_found"] = links.found + (page.nofollow if obeys else 0)
+        row["links_found"] = links.found + sum(page.refused.values()) + (page.nofollow if obeys else 0)
         row["links_refused"] = refused
 
     def _read_redirect(self, capture: Capture, exchange: Exchange, planned: PlannedUrl) -> None:

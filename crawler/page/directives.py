@@ -1,17 +1,23 @@
 """Robots directives that a page (meta) or its HTTP head (X-Robots-Tag) gives.
 
 All names are lower case; `none` means noindex and nofollow. Directives with a value (`unavailable_after: ...`,
-`max-snippet: 3`) keep their name only.
+`max-snippet: 3`) keep their name only. They are separated by commas, semicolons or white space; a date may hold all of
+these and colons, so it is read as a row of words that mean nothing, up to one that does.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 _PLAIN = {"all", "noindex", "nofollow", "none", "noarchive", "nocache", "nosnippet", "noimageindex", "notranslate"}
 _RARE = {"index", "follow", "archive", "noodp", "noydir", "indexifembedded", "noai", "noimageai"}
-_WITH_VALUE = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
-DIRECTIVES = frozenset(_PLAIN | _RARE | _WITH_VALUE)
+_ONE_WORD_VALUE = {"max-snippet", "max-image-preview", "max-video-preview"}
+DIRECTIVES = frozenset(_PLAIN | _RARE | _ONE_WORD_VALUE | {"unavailable_after"})
+_SEPARATOR = re.compile("[,;]")
+_WORD = re.compile(r"([^\s:]+)\s*(:?)")
+_DIGIT = re.compile("[0-9]")  # in a word before a colon within a date: a time of day
+_TOKEN = re.compile(r"\*|[a-z0-9_./-]+")
 
 
 def from_headers(values: Iterable[str], product_token: str) -> frozenset[str]:
@@ -22,17 +28,7 @@ def from_headers(values: Iterable[str], product_token: str) -> frozenset[str]:
     >>> sorted(from_headers(["otherbot: noindex, nofollow", "noarchive", "orbweaver: none"], "orbweaver"))
     ['noarchive', 'nofollow', 'noindex']
     """
-    found: set[str] = set()
-    for value in values:
-        is_ours = True
-        for part in value.lower().split(","):
-            name, colon, rest = part.partition(":")
-            if colon and name.strip() not in _WITH_VALUE:
-                is_ours = name.strip() in (product_token.lower(), "*", "robots")
-                part = rest
-            if is_ours:
-                found.update(_expanded(part))
-    return frozenset(found)
+    return frozenset(directive for value in values for directive in _directives(value, product_token))
 
 
 def from_meta(metas: Iterable[tuple[str, str]], product_token: str) -> frozenset[str]:
@@ -42,19 +38,26 @@ def from_meta(metas: Iterable[tuple[str, str]], product_token: str) -> frozenset
         directive
         for name, content in metas
         if name.strip().lower() in ours
-        for part in content.lower().split(",")
-        for directive in _expanded(part)
+        for directive in _directives(content, product_token)
     )
 
 
 def is_robots_meta(content: str) -> bool:
     """Whether the content of a meta holds robots directives, so that its name may be a product token."""
-    return any(part.partition(":")[0].strip() in DIRECTIVES for part in content.lower().split(",", 20))
+    parts = _SEPARATOR.split(content.lower(), 20)
+    return any(words and DIRECTIVES.issuperset(words) for words in (part.partition(":")[0].split() for part in parts))
 
 
-def _expanded(part: str) -> Iterator[str]:
-    for word in (part.partition(":")[0]).split():
-        if word == "none":
-            yield from ("noindex", "nofollow")
-        elif word in DIRECTIVES:
-            yield word
+def _directives(value: str, product_token: str) -> Iterator[str]:
+    is_ours, in_date = True, False
+    for part in _SEPARATOR.split(value.lower()):
+        in_value = False
+        for word, colon in _WORD.findall(part):
+            if in_value:
+                in_value = False
+            elif word in DIRECTIVES:
+                in_date, in_value = word == "unavailable_after", word in _ONE_WORD_VALUE and colon == ":"
+                if is_ours:
+                    yield from ("noindex", "nofollow") if word == "none" else (word,)
+            elif colon and _TOKEN.fullmatch(word) and not (in_date and _DIGIT.search(word)):
+                is_ours, in_date = word in (product_token.lower(), "*", "robots"), False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bs4 import BeautifulSoup, Comment, Tag
 
 from crawler.page import charset
-from crawler.page.html import Attributes, Findings
+from crawler.page.html import Attributes, Findings, with_ends
 from crawler.page.model import DEPTH_LIMITED, Page
 
 _OF_INTEREST = ["a", "area", "base", "frame", "iframe", "link", "meta"]
@@ -18,7 +18,7 @@ class BeautifulSoupModule:
     def parse(self, body: bytes, url: str, content_type: str | None) -> Page:
         decoded = charset.decode(body, content_type)
         page = Page("text/html", charset=decoded.charset, charset_source=decoded.source)
-        soup = BeautifulSoup(decoded.text.replace("\x00", ""), "html.parser")
+        soup = BeautifulSoup(with_ends(decoded.text.encode()).decode().replace("\x00", ""), "html.parser")
         findings = Findings()
         for element in soup.find_all(_OF_INTEREST):
             if element.find_parent("template") is None:

@@ -1,7 +1,8 @@
 """What a body is, by its first bytes and by what the server says (after the WHATWG MIME Sniffing Standard).
 
-Deviations: a body that declares itself HTML but is a feed or a sitemap is what it is; XML documents are told apart by
-their root element. Sitemaps have no type of their own: they are application/xml.
+Deviations: a text that is a feed or a sitemap by its root element is what it is, whatever its server calls it, with or
+without an XML declaration; other XML documents are told apart by their root element where they are sent as XML.
+Sitemaps have no type of their own: they are application/xml.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ GZIP = "application/gzip"
 UNKNOWN = "application/octet-stream"
 
 _RESOURCE_HEADER = 1_445
+_PROLOG_BYTES = 65_536  # in which a root element is looked for
 _ESSENCE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+)\s*(?:;|$)", re.IGNORECASE)
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _HTML_START = re.compile(
@@ -29,10 +31,11 @@ _XML_START = re.compile(rb"[\t\n\f\r ]*<\?xml[\t\n\r ]")
 _ROOT = re.compile(
     rb"\s*+(?:(?:<\?.*?\?>|<!--.*?-->|<!doctype[^>\[]*>)\s*+)*+<(?:[\w.-]+:)?([\w.-]+)", re.IGNORECASE | re.DOTALL
 )
+_GZIP_START = b"\x1f\x8b\x08"
 _SIGNATURES = (
     (b"%PDF-", "application/pdf"),
     (b"%!PS-Adobe-", "application/postscript"),
-    (b"\x1f\x8b\x08", GZIP),
+    (_GZIP_START, GZIP),
     (b"PK\x03\x04", "application/zip"),
     (b"Rar!\x1a\x07", "application/x-rar-compressed"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -48,7 +51,10 @@ _SIGNATURES = (
     (b"wOF2", "font/woff2"),
 )
 _MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
-_ROOTS = {b"rss": RSS, b"feed": ATOM, b"html": XHTML, b"urlset": XML, b"sitemapindex": XML}
+_FEEDS = {b"rss": RSS, b"feed": ATOM, b"urlset": XML, b"sitemapindex": XML}
+_RSS_1_NAMESPACES = (b"purl.org/rss/", b"netscape.com/rdf/")
+_TEXTS = ("text/", "application/")
+_XML_TYPES = (XML, "text/xml", RSS, ATOM, "application/rdf+xml")
 _GENERIC = frozenset({"", UNKNOWN, "unknown/unknown", "application/unknown", "*/*", "binary/octet-stream"})
 
 
@@ -68,23 +74,28 @@ def sniff(body: bytes, content_type: str | None, url: str = "") -> str:
     head = body[:_RESOURCE_HEADER]
     if not head:
         return declared or UNKNOWN
+    is_packed = declared.startswith("text/") and head.startswith(_GZIP_START)
+    if declared.startswith(_TEXTS) or declared in _GENERIC:
+        root, found = _root(body)
+        if found:
+            return found
+        if declared in _XML_TYPES:
+            return _signature(head) or (XHTML if root == b"html" else XML)
     if declared in (HTML, XHTML):
-        return _signature(head) or (_xml_root(head, declared) if _XML_START.match(head) else declared)
-    if declared in (XML, "text/xml", RSS, ATOM, "application/rdf+xml"):
-        return _signature(head) or _xml_root(head, XML)
+        return _signature(head) or declared
     if declared == PLAIN:
         return (_signature(head) or UNKNOWN) if _is_binary(head) else PLAIN
     if declared in _GENERIC:
         return _by_bytes(head, url)
-    return GZIP if declared == "application/x-gzip" else declared
+    return GZIP if declared == "application/x-gzip" or is_packed else declared
 
 
 def _by_bytes(head: bytes, url: str) -> str:
     if found := _signature(head):
         return found
-    bare = head[3:] if head.startswith(_MARKS[0]) else head
-    if _XML_START.match(bare):
-        return _xml_root(bare, XML)
+    bare = head.removeprefix(_MARKS[0])
+    if _XML_START.match(bare.replace(b"\x00", b"")):
+        return XHTML if _root(head)[0] == b"html" else XML
     if _HTML_START.match(bare):
         return HTML
     if _is_binary(head):
@@ -104,19 +115,18 @@ def _signature(head: bytes) -> str | None:
     return None
 
 
-def _xml_root(head: bytes, otherwise: str) -> str:
-    """The type by the root element: HTML that says so stays HTML."""
-    if head.startswith(_MARKS[1:]):  # UTF-16: names of elements are ASCII with NULs between
-        head = head[2:]
-    match = _ROOT.match(head.removeprefix(_MARKS[0]).replace(b"\x00", b""))
+def _root(body: bytes) -> tuple[bytes, str | None]:
+    """The name of the root element, and the type of the feed or sitemap that it makes of the body."""
+    start = 3 if body.startswith(_MARKS[0]) else 0
+    if body.startswith(_MARKS[1:]) or b"\x00" in body[:4]:  # UTF-16: names of elements are ASCII with NULs between
+        start, body = 0, body[: 2 * _PROLOG_BYTES].lstrip(b"\xfe\xff").replace(b"\x00", b"")
+    match = _ROOT.match(body, start, start + _PROLOG_BYTES)
     if not match:
-        return otherwise
+        return b"", None
     root = match[1].lower()
-    if root == b"rdf":
-        return RSS if b"purl.org/rss/" in head else otherwise
-    if root == b"html" and otherwise == HTML:
-        return HTML
-    return _ROOTS.get(root, otherwise)
+    if root == b"rdf" and any(name in body[:_PROLOG_BYTES] for name in _RSS_1_NAMESPACES):
+        return root, RSS
+    return root, _FEEDS.get(root)
 
 
 def _is_binary(head: bytes) -> bool:

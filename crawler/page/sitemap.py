@@ -2,60 +2,64 @@
 
 from __future__ import annotations
 
-from lxml import etree
-
-from crawler.page import mime
+from crawler.page import charset, feed, mime, plain
 from crawler.page.coding import gunzip
-from crawler.page.feed import FeedModule
-from crawler.page.model import FAILED, NOT_PARSED, Page
-from crawler.page.xml_reader import XmlError, elements, forget, is_cut, text_of
+from crawler.page.model import FAILED, NOT_PARSED, Addresses, Page
+from crawler.page.xml_reader import XmlDocument, XmlError
 
 MAX_BYTES = 50 * 1024 * 1024
 MAX_URLS = 50_000
-_PEEK_BYTES = 4_096
-_SITEMAP_ROOTS = ("urlset", "sitemapindex")
+_PEEK_BYTES = 65_536
+_ROOTS = ("urlset", "sitemapindex")
+_WANTED = frozenset({"loc"})
 
 
 class SitemapModule:
-    """The module of application/xml. XML of another kind is not parsed."""
+    """The module of application/xml. XML that is neither a sitemap nor a feed is not parsed."""
 
     def parse(self, body: bytes, url: str, content_type: str | None) -> Page:
         page = Page(mime.XML, base=url, source="sitemap")
-        hrefs: dict[str, None] = {}
-        root = ""
+        addresses = Addresses(MAX_URLS)
         try:
-            for name, element in elements(body[:MAX_BYTES]):
-                root = name
-                if name == "loc" and (loc := text_of(element)) and _is_entry(element):
-                    hrefs[loc] = None
-                elif name in ("url", "sitemap"):
-                    forget(element)
-                if len(hrefs) >= MAX_URLS:
-                    root = _SITEMAP_ROOTS[0]
-                    break
-        except XmlError as error:
-            page.parse_status, page.reason = FAILED, str(error)[:200]
-        else:
-            if root not in _SITEMAP_ROOTS:
+            document = XmlDocument(body[:MAX_BYTES], content_type, url)
+            if document.root in feed.ROOTS:
+                return feed.FeedModule().parse(body, url, content_type)
+            if document.root not in _ROOTS:
                 page.parse_status = NOT_PARSED
                 return page
-        page.hrefs = list(hrefs)[: -1 if is_cut(body) else None]
+            page.charset, page.charset_source, _ = document.encoding
+            for element in document.elements(_WANTED):
+                if element.parent in ("url", "sitemap"):  # others are images and videos
+                    found = element.address(element.text)
+                    addresses.add(found.value, is_sure=found.is_sure)
+        except XmlError as error:
+            page.parse_status, page.reason = FAILED, str(error)
+        addresses.fill(page)
         return page
 
 
 class GzipModule:
-    """The module of application/gzip: a gzip file is read when a sitemap or a feed is in it."""
+    """The module of application/gzip: a gzip file is read when a sitemap, a list of URLs or a feed is in it."""
 
     def parse(self, body: bytes, url: str, content_type: str | None) -> Page:
-        inside = mime.sniff(gunzip(body, _PEEK_BYTES).body, None)
+        start = gunzip(body, _PEEK_BYTES).body
+        inside = mime.sniff(start, None)
+        if inside == mime.PLAIN and plain.may_be_list(charset.decode(start, None, is_markup=False).text):
+            return _list_of_urls(body, url)
         if inside == mime.XML:
             return SitemapModule().parse(gunzip(body, MAX_BYTES).body, url, inside)
         if inside in (mime.RSS, mime.ATOM):
-            return FeedModule().parse(gunzip(body, MAX_BYTES).body, url, inside)
+            return feed.FeedModule().parse(gunzip(body, MAX_BYTES).body, url, inside)
         return Page(mime.GZIP, NOT_PARSED, base=url)
 
 
-def _is_entry(loc: etree._Element) -> bool:
-    """Whether a `loc` is that of a page or sitemap, not of an image or a video."""
-    parent = loc.getparent()
-    return parent is not None and parent.tag.rpartition("}")[2].lower() in ("url", "sitemap")
+def _list_of_urls(body: bytes, url: str) -> Page:
+    """The page of a text file in a gzip file; a text that is no list is not read."""
+    text = gunzip(body, MAX_BYTES)
+    page = plain.PlainModule().parse(text.body, url, mime.PLAIN)
+    if page.source != "sitemap":
+        return Page(mime.GZIP, NOT_PARSED, base=url)
+    page.text = ""
+    if text.truncated or text.error:
+        page.cut()
+    return page

@@ -127,6 +127,17 @@ class UrlPolicy:
         return f"?{query}" if query else ""
 
 
+def resolved_base(href: str | None, url: str) -> str:
+    """The base that a document at `url` declares as `href`; the URL itself where that is not http(s)."""
+    if href is None:
+        return url
+    try:
+        base = can_ada.parse(url) + href
+    except (ValueError, TypeError):
+        return url
+    return base.href if base.protocol in ("http:", "https:") else url
+
+
 def host_key(host: str) -> int:
     """The signed 64-bit key of a host or registered domain: XXH64, as Spark's `xxhash64` makes it."""
     key = xxh64_intdigest(host.encode(), SEED)

@@ -151,6 +151,26 @@ def test_a_long_body_is_cut_and_says_so(web: LittleWeb, run: Run) -> None:
     assert (row["parse_status"], row["content_digest"], row["payload_checksum"]) == ("truncated", None, None)
 
 
+PLAIN = (("Content-Type", "text/plain"),)
+
+
+def test_addresses_that_would_have_to_be_guessed_are_counted(web: LittleWeb, run: Run) -> None:
+    locations = [f"http://a.test/{path}" for path in ("1?a=1&b=2", "2?a&bogus;", "3&nbsp;")]
+    sitemap = "<urlset>" + "".join(f"<url><loc>{location}</loc></url>" for location in locations) + "</urlset>"
+    url = web.put("a.test", "/sitemap.xml", Answer(sitemap.encode(), 200, PLAIN))
+    row = run.plan(url).go().outcome(url)
+    assert (len(row["links"]), row["links_found"], dict(row["links_refused"])) == (1, 3, {"guessed": 2})
+    assert run.discovered() == {"http://a.test/1?a=1&b=2": "sitemap"}
+
+
+def test_the_last_line_of_a_list_that_is_cut_is_not_followed(web: LittleWeb, run: Run) -> None:
+    url = web.put("a.test", "/sitemap.txt", Answer(b"http://a.test/one\nhttp://a.test/two", 200, PLAIN))
+    run.fetch = {"max_body_bytes": 30}
+    row = run.plan(url).go().outcome(url)
+    assert (row["parse_status"], dict(row["links_refused"])) == ("truncated", {"guessed": 1})
+    assert run.discovered() == {"http://a.test/one": "sitemap"}
+
+
 def test_a_suspicious_page_is_parsed_apart_and_a_killer_is_killed(web: LittleWeb, run: Run) -> None:
     killer = b"<p " + b" ".join(b"a%d=1" % n for n in range(60_000)) + b"><a href=/lost>x</a>"
     paths = {"/fine": page("/x", text=WORDS * 20), "/killer": Answer(killer), "/after": page("/y", text=WORDS * 20)}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.page.documents import DocumentModule, module_for
-from crawler.page.html import LexborModule
+from crawler.page.html import LexborModule, with_ends
 from crawler.page.html_bs4 import BeautifulSoupModule
 from crawler.page.model import Page
 
@@ -42,6 +43,9 @@ def read(html: str, module: DocumentModule = BOTH[0]) -> Page:
         ("<template><a href=1>a</a></template>", []),
         ("<!-- <a href=1>a</a> --><script>'<a href=2>'</script>", []),
         ("<svg><a href=1><text>a</text></a></svg>", ["1"]),
+        ("<svg><a xlink:href=1><text>a</text></a><a XLINK:HREF='2'/></svg><a href=3>x</a>", ["1", "2", "3"]),
+        ("<svg><a xlink:href=1 href=2>x</a><use xlink:href=3 /><image href=4 /></svg>", ["2"]),
+        ("<svg><a xlink:href=1 rel=nofollow>x</a><a xlink:href>y</a><a>z</a></svg>", []),
         ("<a href=1>unclosed <a href=2>tags <p><a href=3", ["1", "2"]),
     ],
 )
@@ -60,6 +64,89 @@ def test_a_link_after_300_nested_tags_is_found(module: DocumentModule, tag: str)
 def test_nofollow_links_are_kept_apart(module: DocumentModule) -> None:
     page = read("<a rel='NoFollow x' href=1><a href=2 rel=nofollow><a href=2><area href=3 rel=nofollow>", module)
     assert (page.hrefs, page.nofollow_hrefs, page.nofollow) == (["2"], ["1", "3"], 2)
+
+
+RELATIONS = (
+    "nofollow_noopener|nofollow,noopener|noopener,_NOFOLLOW|a;nofollow|a+nofollow|ugc/nofollow|'nofollow'|a\xa0nofollow"
+)
+
+
+@both
+@pytest.mark.parametrize("rel", [*RELATIONS.replace("_", " ").split("|"), "a|nofollow", "nofollow\n", "“nofollow”"])
+def test_relations_may_be_separated_by_anything(module: DocumentModule, rel: str) -> None:
+    page = read(
+        f'<a href=1 rel="{rel}">a</a><area href=2 rel="{rel}"><a href=3 rel="no-follow nofollows">a</a>', module
+    )
+    assert (page.hrefs, page.nofollow_hrefs) == (["3"], ["1", "2"])
+    page = read(
+        '<link href=1 rel="next,prefetch"><link href=2 rel="alternate;stylesheet"><link href=3 rel=nexts>', module
+    )
+    assert page.hrefs == ["1"]
+
+
+SWALLOWING = ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "template"]
+
+
+SWALLOWED = [
+    "<body><{0}><p>words <a href=1>x</a>",
+    "<body><{0}><{0}><p>words <a href=1>x</a>",
+    "<body><p>words <{0}><a href=1>x</a><{1}>a < b</{1}>",
+    "<body><{1}>a < b</{1}><{0}><p>words <a href=1>x</a>",
+    "<body><!-- <{1}> --><{0}><p>words <a href=1>x</a><!-- </{1}> -->",
+]
+
+
+@both
+@pytest.mark.parametrize("name", SWALLOWING)
+@pytest.mark.parametrize("kind", ["text/html", "application/xhtml+xml"])
+def test_an_element_that_is_closed_in_its_own_tag_swallows_nothing(
+    module: DocumentModule, name: str, kind: str
+) -> None:
+    for slash in ("/", " /", " a='b'/", ' a="b>" c /', "\n/"):
+        for template in SWALLOWED:
+            page = module.parse(template.format(name + slash, name).encode(), URL, f"{kind}; charset=utf-8")
+            assert page.hrefs == ["1"], template
+            assert {"words", "x"} <= set(page.text.split()), template
+
+
+@both
+@pytest.mark.parametrize(
+    ("html", "hrefs", "words"),
+    [
+        # The end tag that follows is the element's: in HTML the slash means nothing.
+        ("<script src=a />var b = '<a href=1>';</script><a href=2>b</a>", ["2"], "b"),
+        ("<SCRIPT SRC='a'/></script><a href=2>b</a>", ["2"], "b"),
+        ("<script src=a /><script src=b>'<a href=1>'</script><a href=2>b</a>", ["2"], "b"),
+        ("<iframe src='1'/><a href=2>b</a>", ["1", "2"], "b"),
+        ("<iframe src='1'/></iframe><a href=2>b</a>", ["1", "2"], "b"),
+        ("<iframe src=http://a/></iframe><a href=2>b</a>", ["http://a/", "2"], "b"),
+        # What a script holds is no tag.
+        ("<script>'<script/>' + '<style/>' + '<title/>'</script><a href=2>b</a>", ["2"], "b"),
+        ("<style>a::after {content: '<title/>'}</style><a href=2>b</a>", ["2"], "b"),
+        ("<!-- <script/> --><a href=2>b</a><script></script>", ["2"], "b"),
+        ("<a title='<script/>' href=2>b</a>", ["2"], "b"),
+        ("<br/><img src=x /><scripted/><a href=2>b</a>", ["2"], "b"),
+    ],
+)
+def test_slashes_that_end_nothing(module: DocumentModule, html: str, hrefs: list[str], words: str) -> None:
+    page = read(f"<body>{html}</body>", module)
+    assert (page.hrefs, page.text.split()) == (hrefs, words.split())
+
+
+def test_the_title_of_a_page_that_was_swallowed() -> None:
+    html = "<head><title/><script src='a'/><title>T</title><script src='b'/></head><body><a href=1>b</a>"
+    assert [(page.hrefs, page.text) for page in (read(html, module) for module in BOTH)] == [(["1"], "b")] * 2
+
+
+SLOW = "<script/>|<script |<script '|<script a=\"|<!--|<title>|<template/>|/>|<script></script>|<iframe/></iframe>"
+
+
+@pytest.mark.parametrize("part", SLOW.split("|"))
+def test_mending_is_never_slow(part: str) -> None:
+    started = time.process_time()
+    with_ends((part * (300_000 // len(part)) + "<script/>").encode())
+    with_ends(("<script/>" + part * (300_000 // len(part))).encode())
+    assert time.process_time() - started < 1
 
 
 @both
@@ -132,12 +219,21 @@ def test_directives(module: DocumentModule) -> None:
 
 @both
 @pytest.mark.parametrize(
+    "content", ["noindex nofollow", "noindex;nofollow", "unavailable_after: Fri, 25 Jun 10 15:00 UTC; none"]
+)
+def test_directives_by_whatever_they_are_separated(module: DocumentModule, content: str) -> None:
+    assert read(f"<meta name=robots content='{content}'>", module).directives >= {"noindex", "nofollow"}
+
+
+@both
+@pytest.mark.parametrize(
     ("body", "content_type", "title", "charset"),
     [
         ("<title>Привет".encode("koi8-r"), "text/html; charset=koi8-r", "Привет", ("koi8-r", "header")),
         ("\ufeff<title>Привет".encode("utf-16-be"), "text/html", "Привет", ("utf-16be", "bom")),
         (b"\xef\xbb\xbf<title>\xc3\xa9", None, "é", ("utf-8", "bom")),
-        (b"<title>\xe9\x80\x81", None, "é€\x81", ("windows-1252", "default")),
+        (b"<title>\xe9\x80\x81", None, "\u9001", ("utf-8", "content")),
+        (b"<title>\xe9\x81.", None, "é\x81.", ("windows-1252", "default")),
         (b"<meta charset=utf8><title>\xe9\xff.", None, "\ufffd\ufffd.", ("utf-8", "meta")),
     ],
 )

@@ -46,10 +46,6 @@ URLS_OTHERWISE = {
     "http://10.0.0.xN--pokxncvks": "the same",
     "https://xn--/": "the same",
 }
-ENCODINGS_OTHERWISE = {
-    "<!-- multi-script test": "a script writes it",
-    **{f"<!-- {size} characters": "beyond the first 1,024 bytes" for size in (2048, 2049, 4096, 4097, 8192, 8193)},
-}
 
 
 def test_the_robots_specification_test() -> None:
@@ -73,13 +69,13 @@ def test_the_url_cases_of_the_web_platform_tests() -> None:
 
 
 def test_the_encodings_of_html5lib() -> None:
-    otherwise = set()
+    cases = 0
     for name in ("encoding_tests1.dat", "encoding_tests2.dat"):
         for case in (SUITES / name).read_bytes().split(b"#data\n")[1:]:
             body, _, label = case.partition(b"\n#encoding\n")
-            if encoding_of(body, None).charset != name_of(label.split(b"\n")[0].decode()):
-                otherwise.add(" ".join(body.decode("latin-1").split()[:3]))
-    assert otherwise == ENCODINGS_OTHERWISE.keys()
+            assert encoding_of(body, None).charset == name_of(label.split(b"\n")[0].decode()), body
+            cases += 1
+    assert cases > 70
 
 
 @pytest.mark.parametrize("base", [None, "http://h.org/d/page"])
