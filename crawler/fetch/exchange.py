@@ -70,6 +70,11 @@ class Exchange:
         return next((value for key, value in self.headers if key == name), None)
 
     @property
+    def content_encoding(self) -> str | None:
+        """The content codings: several fields are one list (RFC 9110, 5.3)."""
+        return ", ".join(value for name, value in self.headers if name == "content-encoding") or None
+
+    @property
     def location(self) -> str | None:
         """The Location field as browsers read it: raw bytes that are UTF-8 are that, others Latin-1."""
         value = self.header("location")

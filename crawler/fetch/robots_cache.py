@@ -104,7 +104,7 @@ class RobotsQuest:
             return self._redirected(exchange, policy)
         if not 200 <= exchange.status < 300:
             return self.copy(exchange)
-        decoded = decode_content(exchange.body_bytes(), exchange.header("content-encoding"), max_bytes + 1)
+        decoded = decode_content(exchange.body_bytes(), exchange.content_encoding, max_bytes + 1)
         is_cut = exchange.truncated not in (None, "length") or decoded.error is not None
         if is_cut and len(decoded.body) < max_bytes:
             return "unreachable"

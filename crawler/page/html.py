@@ -18,7 +18,7 @@ _INVISIBLE = frozenset({"script", "style", "noscript", "iframe", "noembed", "nof
 _SELECTOR = "a[href],area[href],link[href],base[href],frame[src],meta,title," + ",".join(_INVISIBLE)
 _FOLLOWED_RELATIONS = frozenset({"canonical", "next", "alternate"})
 _REFRESH = re.compile(
-    r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(\S.*))""", re.IGNORECASE | re.DOTALL
+    r"""\s*+[\d.]++(?:\s++[;,]?|[;,])\s*+(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(\S.*))""", re.IGNORECASE | re.DOTALL
 )
 Attributes = Mapping[str, str | None]
 
@@ -85,7 +85,7 @@ class LexborModule:
     """The HTML module for everyday use."""
 
     def parse(self, body: bytes, url: str, content_type: str | None) -> Page:
-        """The page of an HTML body. Hostile bodies can take long; see `documents.is_suspicious`."""
+        """The page of an HTML body. Hostile bodies can take long; see `crawler.page.suspicion`."""
         encoding = charset.encoding_of(body, content_type)
         body = body[encoding.mark :]
         # lexbor reads UTF-8 itself and replaces what is wrong in it, so most bodies need no decoding.
