@@ -8,23 +8,21 @@ from typing import BinaryIO, Literal, cast
 
 from crawler.fetch.exchange import MEMORY_BYTES, Exchange
 from crawler.fetch.outcomes import IS_REDIRECT, Row, answered_row, outcome_of
-from crawler.fetch.parsing import Document, PageParser
-from crawler.fetch.policies import fingerprinter, product_token, url_filters, url_policy
+from crawler.fetch.parsing import PageParser
+from crawler.fetch.policies import product_token, url_filters, url_policy
 from crawler.fetch.warc import CaptureRecord, Revisit, Tls, payload_digest
-from crawler.page.coding import DecodedBody, decode_content
+from crawler.page.content import Content, Document
 from crawler.page.directives import from_headers
 from crawler.page.filters import UrlFilters
-from crawler.page.fingerprint import payload_checksum
-from crawler.page.links import LinkReader
+from crawler.page.links import LinkReader, Links
 from crawler.page.mime import essence
-from crawler.page.model import FAILED, Page
+from crawler.page.model import FAILED, KILLED, Page
 from crawler.page.url import Refusal, Url, UrlPolicy
 from crawler.records import Outcome, PlannedUrl
 from crawler.settings import Settings
 
 __all__ = ["Capture", "Capturer", "url_filters", "url_policy"]
 
-LONG_TEXT_CHARS = 1_000_000
 _STORED = frozenset({Outcome.SUCCESS, Outcome.NOT_MODIFIED})
 _READ = frozenset({Outcome.SUCCESS, Outcome.TIMEOUT})  # of the page that was not sent in time, as far as it came
 
@@ -54,7 +52,6 @@ class Capturer:
         self._filters = filters
         self._parser = parser
         self._links = LinkReader(policy, filters, settings.page.max_links)
-        self._prints = fingerprinter(settings)
         self._token = product_token(settings.crawl)
 
     async def capture(self, exchange: Exchange, planned: PlannedUrl) -> Capture:
@@ -68,9 +65,9 @@ class Capturer:
         if not exchange.truncated and outcome is not Outcome.NOT_MODIFIED:
             row["content_digest"] = payload_digest(_payload(exchange))
         if outcome in _READ:
-            page = await self._content(capture, exchange, planned)
-            if page is not None:
-                await self._read_page(capture, page, exchange, planned.depth + 1)
+            content = await self._content(capture, exchange, planned)
+            if content is not None and content.page is not None:
+                await self._read_page(capture, content, content.page, exchange, planned.depth + 1)
         elif outcome is Outcome.NOT_MODIFIED:
             row["content_digest"] = planned.content_digest
         elif outcome in IS_REDIRECT:
@@ -78,82 +75,66 @@ class Capturer:
         capture.record = _record(exchange, capture, planned)
         return capture
 
-    async def _content(self, capture: Capture, exchange: Exchange, planned: PlannedUrl) -> Page | None:
-        """The page in a body, None when there is none, or when it is the one we hold."""
-        row, decoded = capture.row, self._decoded(exchange)
-        is_whole = not (exchange.truncated or decoded.truncated or decoded.error)
-        if decoded.error and row["reason"] is None:
-            row["reason"] = f"content coding: {decoded.error}"
-        if not decoded.body:
+    async def _content(self, capture: Capture, exchange: Exchange, planned: PlannedUrl) -> Content | None:
+        """What is in a body, None when there is nothing to read, or when it is the payload we hold."""
+        row = capture.row
+        if not exchange.body_size:
             return None
-        if is_whole:
-            row["payload_checksum"] = payload_checksum(decoded.body)
-        if row["content_digest"] is not None and row["content_digest"] == planned.content_digest:
+        is_known = row["content_digest"] is not None and row["content_digest"] == planned.content_digest
+        content_type, coding = exchange.header("content-type"), exchange.content_encoding
+        content = await self._parser.read(
+            lambda: Document(exchange.body_bytes(), planned.url, content_type, coding, is_known)
+        )
+        if content.coding_error:
+            row["reason"] = f"content coding: {content.coding_error}"
+        if not exchange.truncated:
+            row["payload_checksum"] = content.payload_checksum
+        if is_known:
             capture.outcome = Outcome.NOT_MODIFIED
             row["outcome"], row["reason"] = str(Outcome.NOT_MODIFIED), "same_payload"
             return None
-        content_type = exchange.header("content-type")
-        page = self._parser.parse_here(Document(decoded.body, planned.url, content_type))
-        if page is None:
-            del decoded
-            page = await self._parser.parse_apart(
-                lambda: Document(self._decoded(exchange).body, planned.url, content_type)
-            )
-        if not is_whole:
-            page.cut()
-        return page
+        if content.page is not None and (exchange.truncated or not content.is_whole):
+            content.page.cut()
+        return content
 
-    def _decoded(self, exchange: Exchange) -> DecodedBody:
-        body, coding = exchange.body_bytes(), exchange.header("content-encoding")
-        return decode_content(body, coding, self._settings.fetch.max_decoded_bytes) if coding else DecodedBody(body)
-
-    async def _read_page(self, capture: Capture, page: Page, exchange: Exchange, depth: int) -> None:
+    async def _read_page(self, capture: Capture, content: Content, page: Page, exchange: Exchange, depth: int) -> None:
         row = capture.row
         row["content_mime_detected"] = page.mime_detected
         row["content_charset"] = page.charset
         row["content_charset_source"] = page.charset_source
         row["parse_status"] = page.parse_status
-        row["title"] = page.title[: self._settings.page.max_title_chars] if page.title else None
+        row["title"] = page.title
         directives = page.directives
         headers = [value for name, value in exchange.headers if name == "x-robots-tag"]
         if headers:
             directives |= from_headers(headers, self._token)
         row["directives"] = sorted(directives)
-        if page.parse_status == FAILED:
-            row["reason"] = page.text
-        elif page.text and capture.outcome is not Outcome.TIMEOUT:  # half a text is no original of others
-            await self._read_text(row, page.text)
-        self._read_links(capture, page, directives, depth)
+        if page.reason and page.parse_status in (FAILED, KILLED):
+            row["reason"] = "; ".join(filter(None, (page.reason, row["reason"])))
+        if content.fingerprint is not None and capture.outcome is not Outcome.TIMEOUT:
+            row["text_words"] = content.fingerprint.words  # half a text is no original of others
+            row["text_checksum"] = content.fingerprint.text_checksum
+            row["signature"] = content.fingerprint.signature
+            row["bands"] = content.fingerprint.bands or None
+        for links in self._links.steps(page.hrefs, page.base, depth):
+            if links is None:
+                await asyncio.sleep(0)
+            else:
+                self._keep_links(capture, content, links, directives)
+        capture.source = page.source
 
-    async def _read_text(self, row: Row, text: str) -> None:
-        """Long texts in a thread: most of the work is numpy's, which lets the loop go on."""
-        is_long = len(text) > LONG_TEXT_CHARS
-        fingerprint = await asyncio.to_thread(self._prints.of, text) if is_long else self._prints.of(text)
-        row["text_words"] = fingerprint.words
-        row["text_checksum"] = fingerprint.text_checksum
-        row["signature"] = fingerprint.signature
-        row["bands"] = fingerprint.bands or None
-
-    def _read_links(self, capture: Capture, page: Page, directives: frozenset[str], depth: int) -> None:
-        row = capture.row
-        if not (page.hrefs or page.nofollow or page.refused):
-            row["links"], row["links_found"], row["links_refused"] = [], 0, {}
-            return
-        obeys = self._settings.page.obey_nofollow
-        hrefs = page.hrefs if obeys else [*page.hrefs, *page.nofollow_hrefs]
-        links = self._links.read(hrefs, page.base, depth)
-        refused, forbidden = links.refused, page.nofollow if obeys else 0
-        for reason, count in page.refused.items():
+    def _keep_links(self, capture: Capture, content: Content, links: Links, directives: frozenset[str]) -> None:
+        row, refused, forbidden = capture.row, links.refused, content.forbidden
+        for reason, count in content.refused.items():
             refused[reason] = refused.get(reason, 0) + count
-        if obeys and "nofollow" in directives:
+        if self._settings.page.obey_nofollow and "nofollow" in directives:
             forbidden += len(links.urls)
         else:
             capture.found = links.urls
         if forbidden:
             refused["nofollow"] = forbidden
-        capture.source = page.source
         row["links"] = [url.key for url in capture.found]
-        row["links_found"] = links.found + sum(page.refused.values()) + (page.nofollow if obeys else 0)
+        row["links_found"] = links.found + sum(content.refused.values()) + content.forbidden
         row["links_refused"] = refused
 
     def _read_redirect(self, capture: Capture, exchange: Exchange, planned: PlannedUrl) -> None:

@@ -1,9 +1,12 @@
-"""A process that parses one document at a time and may be killed: parsers in C heed no deadline of Python's.
+"""A process that reads one document at a time and may be killed: parsers in C heed no deadline of Python's.
 
-`python -m crawler.fetch.parser_process CPU_SECONDS MEMORY_MB` reads documents from stdin and answers on stdout. Both
-ways a message is a big-endian 32-bit length and that many bytes of JSON; a document's body follows its message. The
-limits hold for each document: CPU by RLIMIT_CPU (the kernel ends the process), memory by RLIMIT_AS over what the
-process had at its start.
+`python -m crawler.fetch.parser_process SPEC` takes documents from stdin and answers on stdout. SPEC is JSON: the
+bounds, the fingerprints' scheme, and the limits. Both ways a message is a big-endian 32-bit length and that many bytes
+of JSON; a document's body follows its message, as it was sent.
+
+The limits hold for each document: CPU by RLIMIT_CPU (the kernel ends the process), memory by RLIMIT_AS over what the
+process has when it begins. An answer says when memory was not enough, or when the process has kept so much of it that
+it had better be replaced.
 """
 
 from __future__ import annotations
@@ -16,39 +19,89 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crawler.page import documents
-from crawler.page.model import Page
+from crawler.page.content import Bounds, Content, ContentReader, Document
+from crawler.page.fingerprint import Fingerprint, Fingerprinter
+from crawler.page.model import FAILED, Page
 
 LENGTH = struct.Struct(">I")
+_MEGABYTE = 1 << 20
 
 
 def packed(message: dict[str, Any]) -> bytes:
     """A message with its length before it."""
-    body = json.dumps(message).encode()
+    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
     return LENGTH.pack(len(body)) + body
 
 
-def page_to_json(page: Page) -> dict[str, Any]:
-    """A page in JSON's types."""
-    return asdict(page) | {"directives": sorted(page.directives)}
+def content_to_json(content: Content) -> dict[str, Any]:
+    """A content in JSON's types."""
+    values = asdict(content)
+    if content.page is not None:
+        values["page"]["directives"] = sorted(content.page.directives)
+    if content.fingerprint is not None and content.fingerprint.signature is not None:
+        values["fingerprint"]["signature"] = content.fingerprint.signature.hex()
+    return values
 
 
-def page_from_json(values: dict[str, Any]) -> Page:
-    """The page that `page_to_json` took apart."""
-    values["directives"] = frozenset(values["directives"])
-    values["robots_metas"] = [(name, content) for name, content in values["robots_metas"]]
-    return Page(**values)
+def content_from_json(values: dict[str, Any]) -> Content:
+    """The content that `content_to_json` took apart."""
+    page, fingerprint = values["page"], values["fingerprint"]
+    if page is not None:
+        page["directives"] = frozenset(page["directives"])
+        page["robots_metas"] = [(name, content) for name, content in page["robots_metas"]]
+        values["page"] = Page(**page)
+    if fingerprint is not None:
+        signature = fingerprint["signature"]
+        fingerprint["signature"] = bytes.fromhex(signature) if signature is not None else None
+        values["fingerprint"] = Fingerprint(**fingerprint)
+    return Content(**values)
 
 
-def serve(source: BinaryIO, sink: BinaryIO, cpu_s: float) -> None:
-    """Parse documents until the source ends."""
+def spec_of(reader: ContentReader, cpu_s: float, memory_mb: int) -> str:
+    """The argument of a process that reads as `reader` does, under these limits for each document."""
+    scheme = reader.prints.spec()
+    return json.dumps({"bounds": asdict(reader.bounds), "prints": scheme, "cpu_s": cpu_s, "memory_mb": memory_mb})
+
+
+def serve(source: BinaryIO, sink: BinaryIO, reader: ContentReader, cpu_s: float, memory_bytes: int) -> None:
+    """Read documents until the source ends."""
+    start = _address_space()
     while len(prefix := source.read(LENGTH.size)) == LENGTH.size:
         request = json.loads(source.read(LENGTH.unpack(prefix)[0]))
-        body = source.read(request.pop("size"))
+        is_scan, size = request.pop("is_scan"), request.pop("size")
         allow_cpu(cpu_s)
-        page = documents.parse(body, **request)
-        sink.write(packed(page_to_json(page)))
+        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + memory_bytes, resource.RLIM_INFINITY))
+        answer = _answer(source, size, request, reader, is_scan)
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        answer["is_last"] = answer["content"] is None or _address_space() > start + memory_bytes // 4
+        sink.write(packed(answer))
         sink.flush()
+
+
+def _answer(
+    source: BinaryIO, size: int, request: dict[str, Any], reader: ContentReader, is_scan: bool
+) -> dict[str, Any]:
+    """The content of a document as JSON; None when memory was not enough."""
+    try:
+        document = Document(source.read(size), **request)
+        content = reader.scan(document) if is_scan else reader.read(document)
+        page = content.page
+        if page is not None and page.parse_status == FAILED and _is_memory(page.reason or ""):
+            return {"content": None}
+        return {"content": content_to_json(content)}
+    except MemoryError:
+        return {"content": None}
+
+
+def _is_memory(reason: str) -> bool:
+    """Whether a parser in C failed because it got no memory; its own words for it are few."""
+    return "memory" in reason.lower() or reason.startswith("SelectolaxError")
+
+
+def _address_space() -> int:
+    statm = Path("/proc/self/statm")
+    pages = int(statm.read_text(encoding="ascii").split()[0]) if statm.exists() else 0
+    return pages * resource.getpagesize()
 
 
 def allow_cpu(seconds: float) -> None:
@@ -58,19 +111,12 @@ def allow_cpu(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 1, resource.RLIM_INFINITY))
 
 
-def limit_memory(megabytes: int) -> None:
-    """Let this process take that much more memory than it has."""
-    statm = Path("/proc/self/statm")
-    pages = int(statm.read_text(encoding="ascii").split()[0]) if statm.exists() else 0
-    limit = pages * resource.getpagesize() + megabytes * 1024 * 1024
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def main(cpu_s: str, memory_mb: str) -> None:
+def main(spec: str) -> None:
     """Entry point; the first document pays for no imports."""
-    documents.parse(b"<html><p>warm</html>", "http://warm.invalid/", "text/html")
-    limit_memory(int(memory_mb))
-    serve(sys.stdin.buffer, sys.stdout.buffer, float(cpu_s))
+    values = json.loads(spec)
+    reader = ContentReader(Bounds(**values["bounds"]), Fingerprinter.of_spec(values["prints"]))
+    reader.read(Document(b"<html><p>" + b"warm " * 100, "http://warm.invalid/", "text/html"))
+    serve(sys.stdin.buffer, sys.stdout.buffer, reader, values["cpu_s"], values["memory_mb"] * _MEGABYTE)
 
 
 if __name__ == "__main__":

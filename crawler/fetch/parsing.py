@@ -1,59 +1,78 @@
-"""Parsing of pages: the usual ones here and now, those that could cost seconds in a process that can be killed."""
+"""Reading of documents: the usual ones here and now, those that could cost seconds in a process that can be killed.
+
+What runs on the event loop makes all hosts of the partition wait, so it is judged before: by sizes, by what a document
+looks like, by the time its decoding takes ([suspicion](../page/suspicion.py)). All else goes to one child process with
+limits of CPU and memory, as bytes that are still coded. When a document has the child killed, a fresh one scans it for
+its links; a host whose documents do so again and again loses the right to the first try, then to the second.
+
+An attempt that follows one that died reads everything apart: what killed that one may have been a document.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import re
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from html import unescape
-from itertools import islice
-from typing import NamedTuple
+from typing import Any
+from urllib.parse import urlsplit
 
-from crawler.fetch.parser_process import LENGTH, packed, page_from_json
-from crawler.page import documents, mime
-from crawler.page.model import KILLED, Page
-from crawler.settings import PageSettings
+from crawler.fetch.parser_process import LENGTH, content_from_json, packed, spec_of
+from crawler.fetch.policies import content_reader
+from crawler.page.content import Content, Document
+from crawler.settings import Settings
 
 START_S = 20.0
 WALL_FACTOR = 4.0  # of the CPU limit, by the clock on the wall: the machine has others to serve
-_HREF = re.compile(rb"""\bhref\s{0,9}=\s{0,9}["']?([^"'\s<>]{1,4096})""", re.IGNORECASE)
+MAX_KILLS = 3  # by documents of a host in a partition, after which its suspicious documents are scanned only
+LONG_BYTES = 32_768  # of a body whose parsing and fingerprint are two steps of the loop
 _KEPT_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
-class Document(NamedTuple):
-    """A body without its content coding, and what its server says it is."""
-
-    body: bytes
-    url: str
-    content_type: str | None
+class _Killed(Exception):
+    """The child is gone, or must go, and no document but the one at hand is to blame. Says why."""
 
 
 class PageParser:
-    """Parses pages under the limits of the settings. Belongs to one event loop; `close` it at the end."""
+    """Reads documents under the limits of the settings. Belongs to one event loop; `close` it at the end."""
 
-    def __init__(self, settings: PageSettings, product_token: str) -> None:
-        self._settings = settings
-        self._token = product_token
+    def __init__(self, settings: Settings, *, trusts_nobody: bool = False) -> None:
+        self._settings = settings.page
+        self._reader = content_reader(settings)
+        self._trusts_nobody = trusts_nobody
         self._child: Process | None = None
         self._turn = asyncio.Lock()
-        self.kills = 0
+        self._is_warm = False
+        self._kills_of: Counter[str] = Counter()
 
-    def parse_here(self, document: Document) -> Page | None:
-        """The page, None when it could cost seconds to parse."""
-        if documents.is_suspicious(document.body, self._settings.inline_bytes):
-            return None
-        return documents.parse(*document, self._settings.html_module, self._token)
+    @property
+    def kills(self) -> int:
+        """How often a document had the child killed."""
+        return self._kills_of.total()
 
-    async def parse_apart(self, document: Callable[[], Document]) -> Page:
-        """The page; `parse_status` is `killed` when it used up its time or memory. The document is made when its turn
-        has come: those that wait for it take no memory."""
+    async def read(self, document: Callable[[], Document]) -> Content:
+        """The content; `parse_status` is `killed` where reading used up its time or memory. A document that must wait
+        for its turn is made again when that has come: those that wait take no memory."""
+        if not self._is_warm:
+            self._is_warm = True
+            await asyncio.to_thread(self._reader.prints.warm_up)
+        if not self._trusts_nobody:
+            draft = self._reader.begin(document())
+            if draft is not None:
+                if len(draft.decoded.body) > LONG_BYTES:
+                    await asyncio.sleep(0)
+                return self._reader.finish(draft)
+        return await self.read_apart(document)
+
+    async def read_apart(self, document: Callable[[], Document]) -> Content:
+        """The same, in the child in any case."""
         async with self._turn:
-            return await self._parse(document())
+            return await self._apart(document())
 
     async def close(self) -> None:
         """End the process, if there is one."""
@@ -64,49 +83,85 @@ class PageParser:
             child.kill()
         await child.wait()
 
-    async def _parse(self, document: Document) -> Page:
+    async def _apart(self, document: Document) -> Content:
+        """Two tries, to parse and to scan; what is killed is not tried again."""
+        host = urlsplit(document.url).netloc
+        reason = f"{self._kills_of[host]} documents of this host stopped the parser"
+        for is_scan in (False, True):
+            if self._kills_of[host] >= MAX_KILLS * (1 + is_scan):
+                continue
+            try:
+                content = await self._ask(document, is_scan=is_scan)
+            except _Killed as killed:
+                self._kills_of[host] += 1
+                reason = str(killed)
+                continue
+            if is_scan and content.page is not None:
+                content.page.reason = reason
+            return content
+        content = self._reader.glance(document)
+        assert content.page is not None
+        content.page.reason = reason
+        return content
+
+    async def _ask(self, document: Document, *, is_scan: bool) -> Content:
+        """The child's answer. Raises _Killed."""
         limit_s = START_S + WALL_FACTOR * self._settings.parse_cpu_s
         try:
-            return await asyncio.wait_for(self._ask(document), limit_s)
-        except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, BrokenPipeError):
-            self.kills += 1
+            answer = await asyncio.wait_for(self._exchange(document, is_scan=is_scan), limit_s)
+        except TimeoutError:
             await self.close()
-            return self._without_parser(document)
+            raise _Killed(f"the parser gave no answer in {limit_s:g} s") from None
+        except (asyncio.IncompleteReadError, ConnectionError, BrokenPipeError):
+            raise _Killed(await self._how_it_died()) from None
         except asyncio.CancelledError:
             await self.close()
             raise
+        if answer["is_last"]:
+            await self.close()
+        if answer["content"] is None:
+            raise _Killed(f"the parser needed more than {self._settings.parse_memory_mb} MB of memory")
+        return content_from_json(answer["content"])
 
-    def _without_parser(self, document: Document) -> Page:
-        """What can be said of a page that stops parsers: its type, and what looks like a link."""
-        detected = mime.sniff(document.body, document.content_type, document.url)
-        page = Page(detected, KILLED, base=document.url)
-        if detected in (mime.HTML, mime.XHTML):
-            found = islice(_HREF.finditer(document.body), self._settings.max_links)
-            page.hrefs = list(dict.fromkeys(unescape(match[1].decode("utf-8", "replace")) for match in found))
-        return page
-
-    async def _ask(self, document: Document) -> Page:
+    async def _exchange(self, document: Document, *, is_scan: bool) -> dict[str, Any]:
         child = self._child or await self._start()
         assert child.stdin is not None
         assert child.stdout is not None
-        request = {"url": document.url, "content_type": document.content_type, "size": len(document.body)}
-        child.stdin.write(packed(request | self._options))
-        child.stdin.write(document.body)
+        request = document._asdict()
+        body = request.pop("body")
+        child.stdin.write(packed({**request, "size": len(body), "is_scan": is_scan}))
+        child.stdin.write(body)
         await child.stdin.drain()
         (length,) = LENGTH.unpack(await child.stdout.readexactly(LENGTH.size))
-        return page_from_json(json.loads(await child.stdout.readexactly(length)))
+        answer: dict[str, Any] = json.loads(await child.stdout.readexactly(length))
+        return answer
 
-    @property
-    def _options(self) -> dict[str, str]:
-        return {"html_module": self._settings.html_module, "product_token": self._token}
+    async def _how_it_died(self) -> str:
+        child, self._child = self._child, None
+        assert child is not None
+        with suppress(ProcessLookupError):
+            if not await _ends_by_itself(child):
+                child.kill()
+        code = await child.wait()
+        if code == -signal.SIGXCPU:
+            return f"the parser needed more than {self._settings.parse_cpu_s:g} s of CPU"
+        return f"the parser died of {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
 
     async def _start(self) -> Process:
         """A child with our import path and nothing else of our environment: no credentials."""
         environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(part for part in sys.path if part)
-        limits = (str(self._settings.parse_cpu_s), str(self._settings.parse_memory_mb))
-        program = (sys.executable, "-m", "crawler.fetch.parser_process", *limits)
+        spec = spec_of(self._reader, self._settings.parse_cpu_s, self._settings.parse_memory_mb)
+        program = (sys.executable, "-m", "crawler.fetch.parser_process", spec)
         self._child = await asyncio.create_subprocess_exec(
             *program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
         )
         return self._child
+
+
+async def _ends_by_itself(child: Process) -> bool:
+    """A pipe that broke is nearly always the end of the process."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(child.wait(), 1.0)
+        return True
+    return False

@@ -109,7 +109,7 @@ class _Partition:
         self._resolver = resolver_for(fetch, clock)
         agent = user_agent(settings.crawl)
         network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)
-        self._parser = PageParser(settings.page, token)
+        self._parser = PageParser(settings, trusts_nobody=lease.number > 1)
         self._shelf = RobotsShelf(token)
         self._robots = RobotsDesk(network, recorder, policy, filters, self._shelf, task.partitions)
         capturer = Capturer(settings, policy, filters, self._parser)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crawler import __version__
+from crawler.page.content import Bounds, ContentReader
 from crawler.page.filters import ANYWHERE, Scope, UrlFilters
 from crawler.page.fingerprint import Fingerprinter
 from crawler.page.url import UrlPolicy
@@ -26,6 +27,23 @@ def fingerprinter(settings: Settings) -> Fingerprinter:
     """How near-duplicates are found."""
     near = settings.near_duplicates
     return Fingerprinter(near.permutations, near.bands, near.shingle_words, near.min_words, near.seed)
+
+
+def content_reader(settings: Settings) -> ContentReader:
+    """How documents are read."""
+    page = settings.page
+    bounds = Bounds(
+        inline_bytes=page.inline_bytes,
+        max_decoded_bytes=settings.fetch.max_decoded_bytes,
+        max_links=page.max_links,
+        max_href_chars=settings.filters.max_raw_length,
+        max_title_chars=page.max_title_chars,
+        obey_nofollow=page.obey_nofollow,
+        strip_fragment=settings.url.strip_fragment,
+        html_module=page.html_module,
+        product_token=product_token(settings.crawl),
+    )
+    return ContentReader(bounds, fingerprinter(settings))
 
 
 def user_agent(crawl: CrawlSettings) -> str:

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from crawler.fetch.exchange import Exchange
-from crawler.page.coding import decode_content, gunzip
+from crawler.page.coding import LIMIT_S, decode_content, gunzip
 from crawler.page.robots import ALLOW_ALL, Robots, first_lines, is_text
 from crawler.page.url import Refusal, UrlPolicy
 from crawler.records import RobotsCopy
@@ -255,12 +255,13 @@ def readable(body: bytes, content_encoding: str, max_bytes: int) -> bytes | None
     """
     decoded = decode_content(body, content_encoding, max_bytes)
     is_plain = body.isascii() and is_text(body)
-    if decoded.error is not None and decoded.body not in (b"", body) and not is_plain:
+    is_undone = decoded.error is None or decoded.is_as_sent
+    if not is_undone and decoded.body not in (b"", body) and not is_plain:
         return decoded.body if len(decoded.body) >= max_bytes else None
-    found = decoded.body if decoded.error is None else body[:max_bytes]
+    found = decoded.body[:max_bytes] if is_undone else body[:max_bytes]
     for _ in range(MAX_UNDONE):
         if found.startswith(b"\x1f\x8b"):
-            decoded = gunzip(found, max_bytes)
+            decoded = gunzip(found, max_bytes, LIMIT_S)
         elif found[:1] == b"\x78" and not is_text(found):
             decoded = decode_content(found, "deflate", max_bytes)
         else:

@@ -16,9 +16,6 @@ from crawler.page.directives import from_meta
 from crawler.page.model import FAILED, NOT_PARSED, Page
 
 ENTRY_POINTS = "orbweaver.documents"
-MAX_OPEN_TAGS = 20_000
-MAX_ATTRIBUTES = 1_000
-_SAFE_BYTES = 32_768
 
 
 class DocumentModule(Protocol):
@@ -30,16 +27,18 @@ class DocumentModule(Protocol):
 def parse(
     body: bytes, url: str, content_type: str | None, html_module: str = "lexbor", product_token: str = ""
 ) -> Page:
-    """The page of a body that has been decoded from its content coding. It never raises.
+    """The page of a body that has been decoded from its content coding. It raises nothing but MemoryError.
 
     The directives are those for all robots and those for `product_token`.
     """
     detected = mime.sniff(body, content_type, url)
-    module = module_for(detected, html_module)
-    if module is None:
-        return Page(detected, NOT_PARSED, base=url)
     try:
+        module = module_for(detected, html_module)
+        if module is None:
+            return Page(detected, NOT_PARSED, base=url)
         page = module.parse(body, url, content_type)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a module, ours or not, must not end the round
         return Page(detected, FAILED, base=url, reason=f"{type(error).__name__}: {error}"[:200])
     page.mime_detected = detected
@@ -55,25 +54,9 @@ def module_for(mime_type: str, html_module: str = "lexbor") -> DocumentModule | 
     return _third_party(mime_type) or _built_in(mime_type)
 
 
-def is_suspicious(body: bytes, inline_bytes: int) -> bool:
-    """Whether a body may cost a parser seconds, so that it is better parsed in a process that can be killed.
-
-    True when it is longer than `inline_bytes`, or holds more than 20,000 open tags, or, from 32 KiB on, more than
-    1,000 words between two `>` (attributes of one tag; long texts are taken for them at times).
-    """
-    if len(body) <= _SAFE_BYTES:
-        return len(body) > inline_bytes
-    # The shortest open tag has three bytes, and counting is slower than reading.
-    if len(body) > inline_bytes or (len(body) > 3 * MAX_OPEN_TAGS and _open_tags(body) > MAX_OPEN_TAGS):
-        return True
-    return any(
-        len(part) > 2 * MAX_ATTRIBUTES and (len(part.split()) > MAX_ATTRIBUTES or part.count(b"/") > 2 * MAX_ATTRIBUTES)
-        for part in body.split(b">")
-    )
-
-
-def _open_tags(body: bytes) -> int:
-    return body.count(b"<") - body.count(b"</")
+def is_built_in(mime_type: str, html_module: str = "lexbor") -> bool:
+    """Whether the module of a MIME type is one of ours whose cost is known; Beautiful Soup's is not."""
+    return _third_party(mime_type) is None and (mime_type not in (mime.HTML, mime.XHTML) or html_module == "lexbor")
 
 
 @cache

@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,25 @@ class Fingerprinter:
         powers = [pow(_MIX, power, 1 << 64) for power in range(shingle_words)]
         self._weights = np.array(powers, dtype=np.uint64)
         self.scheme = f"affine32/seed{seed}/perm{permutations}/bands{bands}/words{shingle_words}"
+
+    def warm_up(self) -> None:
+        """Import and compute what the first text would otherwise pay for."""
+        _ = self._affine
+
+    def spec(self) -> dict[str, Any]:
+        """All that another process needs to make the same fingerprints, in JSON's types."""
+        return {
+            "scheme": (self._permutations, self._bands, self._shingle_words, self._min_words, self._seed),
+            "affine": [column.ravel().tolist() for column in self._affine],
+        }
+
+    @classmethod
+    def of_spec(cls, spec: dict[str, Any]) -> Fingerprinter:
+        """The fingerprinter of a spec. It imports no SciPy."""
+        prints = cls(*spec["scheme"])
+        factors, terms = (np.array(column, np.uint32).reshape(-1, 1) for column in spec["affine"])
+        prints.__dict__["_affine"] = factors, terms
+        return prints
 
     def of(self, text: str) -> Fingerprint:
         """The fingerprint of a text."""

@@ -27,7 +27,7 @@ _ENDS = {name.encode(): re.compile(rb"</%s(?=[\t\n\f\r />])" % name.encode(), re
 _RELATION = re.compile(r"[\w-]+")  # separated by spaces, says the standard; by commas and the like, say some pages
 _FOLLOWED_RELATIONS = frozenset({"canonical", "next", "alternate"})
 _REFRESH = re.compile(
-    r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(\S.*))""", re.IGNORECASE | re.DOTALL
+    r"""\s*+[\d.]++(?:\s++[;,]?|[;,])\s*+(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(\S.*))""", re.IGNORECASE | re.DOTALL
 )
 Attributes = Mapping[str, str | None]
 
@@ -143,7 +143,7 @@ class LexborModule:
     """The HTML module for everyday use."""
 
     def parse(self, body: bytes, url: str, content_type: str | None) -> Page:
-        """The page of an HTML body. Hostile bodies can take long; see `documents.is_suspicious`."""
+        """The page of an HTML body. Hostile bodies can take long; see `crawler.page.suspicion`."""
         encoding = charset.encoding_of(body, content_type)
         html = body[encoding.mark :]
         # lexbor reads UTF-8 itself and replaces what is wrong in it, so most bodies need no decoding.

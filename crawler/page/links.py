@@ -7,7 +7,7 @@ hrefs) or once for a directory (relative ones) and remembered: the usual href co
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from crawler.page.url import Refusal, Url, UrlPolicy
 
 # An href that means the page it stands on, so that it differs from page to page of a folder.
 _MEANS_THE_PAGE = re.compile(r"[\x00-\x20]*(?:https?:)?[\x00-\x20]*(?:[?#]|$)", re.IGNORECASE)
+HREFS_A_STEP = 1_000
 _ENTRY_BYTES = 400  # about what a remembered href takes beside the characters of it and of its URL
 
 
@@ -35,7 +36,7 @@ class Links:
 
     urls: list[Url] = field(default_factory=list)  # distinct by key, in document order
     found: int = 0
-    refused: dict[str, int] = field(default_factory=dict)  # by reason; too_many beyond `max_links`
+    refused: dict[str, int] = field(default_factory=dict)  # by reason; too_many: hrefs beyond `max_links`
 
 
 class LinkReader:
@@ -54,9 +55,19 @@ class LinkReader:
 
     def read(self, hrefs: Sequence[str], base: str, depth: int) -> Links:
         """The links that `hrefs` mean on a page whose base is `base`; `depth` is theirs, the page's own plus one."""
+        return next(links for links in self.steps(hrefs, base, depth) if links is not None)
+
+    def steps(self, hrefs: Sequence[str], base: str, depth: int) -> Iterator[Links | None]:
+        """The same in steps of a thousand hrefs, None after each but the last: an event loop may do something else
+        between them. Only the first `max_links` distinct hrefs are looked at, so no page costs more than these."""
         if self._policy.rules.strip_fragment:
             hrefs = list(dict.fromkeys([href.partition("#")[0] for href in hrefs]))
-        verdicts = self._verdicts(hrefs, base)
+        left_out = max(0, len(hrefs) - self._max_links)
+        hrefs = hrefs[: self._max_links]
+        verdicts = self._verdicts(hrefs[:HREFS_A_STEP], base)
+        for at in range(HREFS_A_STEP, len(hrefs), HREFS_A_STEP):
+            yield None
+            verdicts += self._verdicts(hrefs[at : at + HREFS_A_STEP], base)
         accepted: dict[int, Url] = {}
         refused: dict[str, str] = {}
         for verdict in verdicts:
@@ -65,12 +76,12 @@ class LinkReader:
             else:
                 refused[verdict[0]] = verdict[1]
         urls = self._by_depth(list(accepted.values()), depth, refused)
-        links = Links(urls[: self._max_links], len(urls) + len(refused))
+        links = Links(urls, len(urls) + len(refused) + left_out)
         for reason in refused.values():
             links.refused[reason] = links.refused.get(reason, 0) + 1
-        if len(urls) > self._max_links:
-            links.refused["too_many"] = len(urls) - self._max_links
-        return links
+        if left_out:
+            links.refused["too_many"] = left_out
+        yield links
 
     def _verdicts(self, hrefs: Sequence[str], base: str) -> list[_Verdict]:
         page = base.partition("#")[0].partition("?")[0]

@@ -24,6 +24,7 @@ from crawler.page.filters import Scope, UrlFilters
 from crawler.page.fingerprint import Fingerprinter, payload_checksum
 from crawler.page.links import LinkReader
 from crawler.page.model import Page
+from crawler.page.suspicion import is_suspicious
 from crawler.page.url import UrlPolicy, host_key, registered_domain
 from crawler.settings import Settings
 from crawler.storage import Store
@@ -67,7 +68,7 @@ def measure(origin: Origin, urls: Sequence[str], settings: Settings, folder: Pat
     step("mime", lambda: [mime.sniff(body, kind, url) for body, url, kind in triples])
     step("payload checksum", lambda: [payload_checksum(body) for body in bodies])
     step("(charset alone)", lambda: [decode(body, kind) for body, _, kind in triples])
-    step("suspicion", lambda: [documents.is_suspicious(body, settings.page.inline_bytes) for body in bodies])
+    step("suspicion", lambda: [is_suspicious(body, settings.page.inline_bytes) for body in bodies])
     pages = step("parse", lambda: [documents.parse(body, url, kind) for body, url, kind in triples])
     links = step("links", lambda: _links(pages, urls, settings))
     near = settings.near_duplicates

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fetch.parser_process import page_from_json, page_to_json
-from crawler.fetch.parsing import Document, PageParser
-from crawler.page import documents
+from crawler.fetch.parser_process import content_from_json, content_to_json
+from crawler.fetch.parsing import PageParser
+from crawler.fetch.policies import content_reader
+from crawler.page.content import Content, Document
 from crawler.page.model import Page
-from crawler.settings import PageSettings
+from crawler.settings import PageSettings, Settings
 
 HTML = (
     b"<html><head><title>T\xc3\xa9</title><meta name=robots content='noindex, nofollow'></head>"
@@ -22,13 +23,13 @@ HTML = (
 ATTRIBUTES = b"<p " + b" ".join(b"a%d=1" % n for n in range(60_000)) + b"><a href=/lost>x</a>"
 
 
-async def apart(parser: PageParser, body: bytes) -> Page:
-    return await parser.parse_apart(lambda: document(body))
+async def apart(parser: PageParser, body: bytes, content_type: str = "text/html; charset=utf-8") -> Content:
+    return await parser.read_apart(lambda: document(body, content_type))
 
 
 def with_parser(work: Callable[[PageParser], Awaitable[None]], **settings: object) -> None:
     async def run() -> None:
-        parser = PageParser(PageSettings(**settings), "orbweaver")  # type: ignore[arg-type]  # a table of cases is looser than the types
+        parser = PageParser(Settings(page=PageSettings(**settings)))  # type: ignore[arg-type]  # a table of cases is looser than the types
         try:
             await work(parser)
         finally:
@@ -37,41 +38,52 @@ def with_parser(work: Callable[[PageParser], Awaitable[None]], **settings: objec
     asyncio.run(run())
 
 
-def document(body: bytes) -> Document:
-    return Document(body, "http://a.test/", "text/html; charset=utf-8")
+def document(body: bytes, content_type: str = "text/html; charset=utf-8") -> Document:
+    return Document(body, "http://a.test/", content_type)
 
 
-def test_a_page_survives_the_way_through_json() -> None:
-    page = documents.parse(*document(HTML))
-    assert page.hrefs
-    assert page.robots_metas
-    assert page_from_json(json.loads(json.dumps(page_to_json(page)))) == page
+def status(content: Content) -> str:
+    assert content.page is not None
+    return content.page.parse_status
 
 
-def test_parsing_apart_gives_the_same_page() -> None:
+READER = content_reader(Settings())
+
+
+@pytest.mark.parametrize("body", [HTML, b"", b"\0\xff", b"words of a text " * 20, b"<p>" + b"some words " * 20])
+def test_a_content_survives_the_way_through_json(body: bytes) -> None:
+    content = READER.read(document(body))
+    assert content_from_json(json.loads(json.dumps(content_to_json(content)))) == content
+
+
+@pytest.mark.parametrize("body", [HTML, b"<p>" + b"some words " * 20, b"\x00\xff binary", b"", b"<p>" * 20_000])
+def test_parsing_apart_gives_the_same_page(body: bytes) -> None:
     async def work(parser: PageParser) -> None:
-        assert parser.parse_here(document(HTML)) == documents.parse(*document(HTML))
-        assert await apart(parser, HTML) == documents.parse(*document(HTML))
-        assert (await apart(parser, b"\x00\xff binary")).mime_detected
+        assert await apart(parser, body) == READER.read(document(body))
+        assert await parser.read(lambda: document(body)) == READER.read(document(body))
 
     with_parser(work)
 
 
 def test_a_page_that_takes_too_long_is_killed_and_the_next_one_is_read() -> None:
     async def work(parser: PageParser) -> None:
-        pages = await asyncio.gather(*(apart(parser, body) for body in (HTML, ATTRIBUTES, HTML)))
-        assert [page.parse_status for page in pages] == ["ok", "killed", "ok"]
-        assert pages[1] == Page("text/html", "killed", base="http://a.test/", hrefs=["/lost"])
+        contents = await asyncio.gather(*(apart(parser, body) for body in (HTML, ATTRIBUTES, HTML)))
+        assert [status(content) for content in contents] == ["ok", "killed", "ok"]
+        reason = "the parser needed more than 1 s of CPU"
+        assert contents[1].page == Page("text/html", "killed", reason, base="http://a.test/", hrefs=["/lost"])
         assert parser.kills == 1
 
     with_parser(work, parse_cpu_s=1.0)
 
 
-def test_a_page_that_takes_too_much_memory_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_takes_too_much_memory_costs_itself_and_keeps_its_links() -> None:
     async def work(parser: PageParser) -> None:
-        status = (await apart(parser, b"<p>x" * 2_000_000)).parse_status
-        assert status in {"killed", "failed"}
-        assert (await apart(parser, HTML)).parse_status == "ok"
+        content = await apart(parser, b"<p>x" * 2_000_000 + b"<a href=/kept>")
+        assert content.page is not None
+        assert (content.page.parse_status, content.page.hrefs) == ("killed", ["/kept"])
+        assert content.page.reason is not None
+        assert "64 MB of memory" in content.page.reason
+        assert status(await apart(parser, HTML)) == "ok"
 
     with_parser(work, parse_memory_mb=64)
 

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.page import documents
-from crawler.page.documents import is_suspicious, module_for, parse
+from crawler.page.documents import module_for, parse
 from crawler.page.model import Page
 from crawler.page.plain import PlainModule
 
 URL = "http://h.org/d/page"
-INLINE = 131_072
 
 
 @pytest.mark.parametrize(
@@ -84,23 +83,3 @@ def test_the_directives_of_a_module_stay(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(documents, "_third_party", lambda mime_type: Strict())
     page = parse(b"a", URL, "text/x-test", product_token="us")
     assert (page.directives, page.mime_detected, page.base) == (frozenset({"noindex", "nofollow"}), "text/x-test", URL)
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"", False),
-        (b"<p>word</p>" * 5_000, False),
-        (b"a" * (INLINE + 1), True),
-        (b"<b>" * 20_000, False),
-        (b"<b>" * 20_001, True),
-        (b"<b></b>" * 15_000, False),
-        (b"<a " + b"b=c " * 900 + b">" + b"<p>x</p>" * 5_000, False),
-        (b"<a " + b"b=c " * 10_000 + b">", True),
-        (b"<a t='>' " + b"b=c " * 10_000 + b">", True),
-        (b"<a" + b"/b" * 20_000 + b">", True),
-        (b"<p>" + b"words " * 500 + b"</p>" + b"<p>" + b"a" * 50_000, False),
-    ],
-)
-def test_what_is_suspicious(body: bytes, expected: bool) -> None:
-    assert is_suspicious(body, INLINE) is expected
