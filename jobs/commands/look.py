@@ -65,7 +65,7 @@ def status(
     typer.echo(json.dumps(found) if as_json else status_text(found))
 
 
-Head = Annotated[bool, typer.Option("--head", help="The HTTP head as it was received.")]
+Head = Annotated[bool, typer.Option("--head", help="The HTTP head as it is stored.")]
 Body = Annotated[bool, typer.Option("--body", help="The body, its content coding undone.")]
 Text = Annotated[bool, typer.Option("--text", help="The text, as the crawl reads it.")]
 
