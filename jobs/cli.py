@@ -9,6 +9,7 @@ import typer
 
 from jobs.commands import care, look, run
 from jobs.exits import EXIT_CODES, INTERRUPTED, explain
+from jobs.output import say
 
 HELP = """A web crawler that works in rounds: each one is a Spark job over Delta tables and WARC files.
 
@@ -45,7 +46,7 @@ def options(version: Version = False) -> None:
     if version:
         import crawler
 
-        typer.echo(f"orbweaver {crawler.__version__}")
+        say(f"orbweaver {crawler.__version__}")
         raise typer.Exit
 
 
@@ -61,7 +62,7 @@ def invoke(argv: list[str] | None = None) -> int:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
         if code == INTERRUPTED:
-            print(f"orbweaver: {EXIT_CODES[INTERRUPTED]}", file=sys.stderr)
+            say(f"orbweaver: {EXIT_CODES[INTERRUPTED]}", sys.stderr)
         return code
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes a message and a code
         return explain(error)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 from crawler.storage import Store
-from jobs.words import duration, number, size
+from jobs.output import say
+from jobs.words import duration, number, size, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -137,11 +138,11 @@ class Progress:
 
     def lost_results(self) -> None:
         """A stage begins again."""
-        print("an executor was lost with its results: the stage begins again", file=self.stream, flush=True)
+        say("an executor was lost with its results: the stage begins again", self.stream)
 
     def _say(self, round_number: int, stage: str, what: str) -> None:
         now = self.clock()
-        print(f"round {round_number} {stage}: {what}, {now - self._mark:.1f} s", file=self.stream, flush=True)
+        say(f"round {round_number} {stage}: {what}, {now - self._mark:.1f} s", self.stream)
         self._mark = now
 
     def _show_lines(self, store: Store, round_number: int, planned: int, meter: Meter, stop: threading.Event) -> None:
@@ -150,7 +151,7 @@ class Progress:
             now, counts = self.clock(), read_counts(store, round_number)
             meter.add(now, counts)
             if now >= next_at:
-                print(line_of(round_number, planned, counts, meter), file=self.stream, flush=True)
+                say(line_of(round_number, planned, counts, meter), self.stream)
                 next_at = now + (OFTEN_S if now - meter.began_at < OFTEN_UNTIL_S else SELDOM_S)
 
     def _show_bar(self, store: Store, round_number: int, planned: int, meter: Meter, stop: threading.Event) -> None:
@@ -159,16 +160,17 @@ class Progress:
             while not stop.wait(self.poll_s):
                 counts = read_counts(store, round_number)
                 meter.add(self.clock(), counts)
-                said = line_of(round_number, planned, counts, meter).partition("URLs, ")[2]
+                said = visible(line_of(round_number, planned, counts, meter).partition("URLs, ")[2])
                 bar.update(task, completed=min(counts.done, planned), said=said)
 
 
 def make_bar(stream: TextIO) -> Bar:
-    """A bar that vanishes when the stage is over; the line that follows says the same."""
+    """A bar that vanishes when the stage is over; the line that follows says the same. Brackets are no markup in it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
     console = Console(file=stream)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"))
+    description, said = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[said]}"))
+    columns = (description, BarColumn(), MofNCompleteColumn(), said)
     return Bar(*columns, console=console, transient=True, refresh_per_second=4)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +22,7 @@ from jobs.options import (
     store_of,
     time_of,
 )
+from jobs.output import json_text, say
 
 if TYPE_CHECKING:
     from crawler.settings import Settings
@@ -57,12 +58,12 @@ def inject(
 
     injected = put_into_inbox(store_of(lake), settings_of(config, sets), inputs)
     for warning in warnings(injected):
-        typer.echo(f"not a URL that can be crawled: {warning}", err=True)
+        say(f"not a URL that can be crawled: {warning}", sys.stderr)
     if as_json:
         counts = {"urls": injected.urls, "path": injected.path, "doubtful": len(injected.doubtful)}
-        typer.echo(json.dumps(counts))
+        say(json_text(counts))
     else:
-        typer.echo(f"{injected.urls:,} {'URL' if injected.urls == 1 else 'URLs'} in {injected.path}")
+        say(f"{injected.urls:,} {'URL' if injected.urls == 1 else 'URLs'} in {injected.path}")
 
 
 def round_(
@@ -85,9 +86,9 @@ def round_(
     with drive(store, settings) as held:
         rnd = run_round(held, settings, now, Progress())
     if as_json:
-        typer.echo(json.dumps(_as_dict(rnd)))
+        say(json_text(_as_dict(rnd)))
     else:
-        typer.echo(f"round {rnd.round} {rnd.state} in {store.uri}; `orbweaver report` says what it did")
+        say(f"round {rnd.round} {rnd.state} in {store.uri}; `orbweaver report` says what it did")
 
 
 def crawl(  # noqa: PLR0913 - each option is one
@@ -132,10 +133,10 @@ def maintain(
     with drive(store, settings) as held:
         done = compact(held)
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in done]))
+        say(json_text([asdict(one) for one in done]))
     else:
         for one in done:
-            typer.echo(f"{one.table}: {one.files_before} files before, {one.files_after} after")
+            say(f"{one.table}: {one.files_before} files before, {one.files_after} after")
 
 
 def _tell(store: Store, settings: Settings, lake: str, done: list[RoundRow], as_json: bool) -> None:
@@ -144,16 +145,16 @@ def _tell(store: Store, settings: Settings, lake: str, done: list[RoundRow], as_
     from jobs.report import make_report
 
     if not done:
-        typer.echo("nothing is due: no round was run")
+        say(json_text({"rounds": [], "report": None}) if as_json else "nothing is due: no round was run")
         return
     report = make_report(store, settings, done[-1].round)
     if as_json:
-        typer.echo(json.dumps({"rounds": [_as_dict(rnd) for rnd in done], "report": report.facts}, default=str))
+        say(json_text({"rounds": [_as_dict(rnd) for rnd in done], "report": report.facts}))
         return
-    typer.echo(report.text)
-    typer.echo(f"As pictures: {store.uri_of(report.files[-1])}\n\nTry next:")
+    say(report.text)
+    say(f"As pictures: {store.uri_of(report.files[-1])}\n\nTry next:")
     for command in next_commands(lake, sample_url(store), shlex.quote):
-        typer.echo(f"  {command}")
+        say(f"  {command}")
 
 
 def _as_dict(rnd: RoundRow) -> dict[str, object]:
