@@ -26,7 +26,7 @@ def settings_hash(settings: Settings) -> str:
 def toml_value(value: object) -> str:
     """A value as TOML writes it: a string, number, truth value, or a list of them."""
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return "".join(map(_readable, json.dumps(value, ensure_ascii=False)))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
@@ -34,3 +34,8 @@ def toml_value(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{toml_value(str(key))} = {toml_value(one)}" for key, one in value.items()) + "}"
     return str(value)
+
+
+def _readable(sign: str) -> str:
+    """The character, or its escape in TOML where nothing would be seen of it."""
+    return sign if sign.isprintable() else f"\\U{ord(sign):08x}"

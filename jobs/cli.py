@@ -10,6 +10,7 @@ import typer
 from jobs.commands import care, look, run
 from jobs.exits import EXIT_CODES, explain
 from jobs.interruption import Interrupted, listening
+from jobs.output import say
 
 HELP = """A web crawler that works in rounds: each one is a Spark job over Delta tables and WARC files.
 
@@ -46,7 +47,7 @@ def options(version: Version = False) -> None:
     if version:
         import crawler
 
-        typer.echo(f"orbweaver {crawler.__version__}")
+        say(f"orbweaver {crawler.__version__}")
         raise typer.Exit
 
 
@@ -63,7 +64,7 @@ def invoke(argv: list[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except Interrupted as end:
-        print(f"orbweaver: {end}", file=sys.stderr)
+        say(f"orbweaver: {end}", sys.stderr)
         return end.code
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes a message and a code
         return explain(error)

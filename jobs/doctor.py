@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from crawler.java import SUPPORTED, Java, find_java, installed
 from crawler.settings import Settings
 from crawler.storage import Store
 from jobs.java import install_command
+from jobs.words import instant
 
 SPARE_FILES = 256  # of a fetch process, beside its connections: segments, spools, libraries
 CLOCK_TOLERANCE_S = 86_400.0
@@ -106,8 +106,8 @@ def check_clock(now: float) -> Check:
     return _check(
         "Clock",
         now >= installed_at - CLOCK_TOLERANCE_S,
-        _utc(now),
-        f"not before {_utc(installed_at)}, when orbweaver was installed",
+        instant(now),
+        f"not before {instant(installed_at)}, when orbweaver was installed",
         "set the clock, or run a time service",
     )
 
@@ -167,7 +167,3 @@ def _existing(lake: str) -> Path:
     """The lake's folder, or the nearest folder above it that exists."""
     place = Path(lake.removeprefix("file://").removeprefix("file:")).absolute()
     return next(folder for folder in (place, *place.parents) if folder.is_dir())
-
-
-def _utc(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Iterator
+
+from jobs.output import say
 
 OK = 0
 NOT_FOUND = 1
@@ -45,9 +48,9 @@ class Stop(Exception):
 def explain(error: Exception) -> int:
     """Say on stderr what went wrong; the exit code comes back."""
     code = _code_of(error)
-    print(f"orbweaver: {_words_of(error, code)}", file=sys.stderr)
+    say(f"orbweaver: {_words_of(error, code)}", sys.stderr)
     if os.environ.get("ORBWEAVER_DEBUG"):
-        sys.excepthook(type(error), error, error.__traceback__)
+        say("".join(traceback.format_exception(error)).rstrip(), sys.stderr)
     return code
 
 

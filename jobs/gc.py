@@ -16,7 +16,7 @@ from crawler.tables.lock import hold_lock
 from crawler.tables.reader import Reader, pc
 from jobs.exits import BAD_USE, Stop
 from jobs.options import UNITS, seconds_of
-from jobs.words import count_of, instant, size
+from jobs.words import count_of, instant, lines_of, size
 
 DAY_S = 86_400.0
 LEAST_OPEN_AGE_S = 3_600.0
@@ -165,7 +165,7 @@ def as_text(found: Iterable[Rubbish], *, is_removed: bool) -> str:
     lines = [f"{one.kind:<12}  {instant(one.modified)}  {one.bytes:>12,} B  {one.path}" for one in rubbish]
     what = f"{count_of(len(rubbish), 'thing')}, {size(sum(one.bytes for one in rubbish))}"
     hint = "" if is_removed or not rubbish else "; --delete removes what is listed"
-    return "\n".join([*lines, f"{what} {'removed' if is_removed else 'that nothing names'}{hint}"])
+    return lines_of([*lines, f"{what} {'removed' if is_removed else 'that nothing names'}{hint}"])
 
 
 def as_json(found: Iterable[Rubbish], *, is_removed: bool) -> dict[str, Any]:

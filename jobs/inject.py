@@ -12,6 +12,7 @@ from crawler.page.url import Refusal, UrlPolicy
 from crawler.settings import Settings
 from crawler.storage import Store
 from jobs.exits import BAD_USE, Stop
+from jobs.words import visible
 
 MAX_WARNINGS = 5
 MAX_LIST_BYTES = 64 * 1024 * 1024
@@ -67,7 +68,7 @@ def _lines_of_text(name: str, text: str, canonical: Callable[[str], object], dou
             continue
         verdict = canonical(line if "://" in line else f"https://{line}")
         if isinstance(verdict, Refusal):
-            doubtful.append(f"{name}:{number}: {line[:100]}: {verdict.reason}")
+            doubtful.append(f"{name}:{number}: {visible(line[:100])}: {verdict.reason}")
         yield line
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 from crawler.storage import Store
-from jobs.words import duration, number, size
+from jobs.output import say
+from jobs.words import duration, number, size, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +143,7 @@ class Progress:
 
     def line(self, text: str) -> None:
         """A line of its own."""
-        print(text, file=self.stream, flush=True)
+        say(text, self.stream)
 
     def _say(self, round_number: int, stage: str, what: str) -> None:
         now = self.clock()
@@ -164,7 +165,7 @@ class Progress:
             while not stop.wait(self.poll_s):
                 counts = read_counts(store, round_number)
                 meter.add(self.clock(), counts)
-                said = line_of(round_number, planned, counts, meter).partition("URLs, ")[2]
+                said = visible(line_of(round_number, planned, counts, meter).partition("URLs, ")[2])
                 bar.update(task, completed=min(counts.done, planned), said=said)
 
 
@@ -208,11 +209,12 @@ def spark_tasks(spark: SparkSession) -> tuple[int, int]:
 
 
 def make_bar(stream: TextIO) -> Bar:
-    """A bar that vanishes when the stage is over; the line that follows says the same."""
+    """A bar that vanishes when the stage is over; the line that follows says the same. Brackets are no markup in it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
     console = Console(file=stream)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"))
+    description, said = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[said]}"))
+    columns = (description, BarColumn(), MofNCompleteColumn(), said)
     return Bar(*columns, console=console, transient=True, refresh_per_second=4)

@@ -6,7 +6,6 @@ was killed finds in them what is still to do; the row of the ledger comes after 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -25,8 +24,9 @@ from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow
 from jobs.driver import refuse_open_round
 from jobs.exits import NOT_FOUND, Stop
+from jobs.output import json_text
 from jobs.repair_tables import Lost, Place, mend
-from jobs.words import count_of, number
+from jobs.words import count_of, lines_of, number
 
 
 class Mended(NamedTuple):
@@ -164,7 +164,7 @@ def _lost(row: Mapping[str, Any]) -> Lost:
 def _keep_record(lake: Lake, done: Repaired) -> None:
     """Write down what is lost before anything is changed: a killed repair has printed nothing."""
     lake.lock.check()
-    lake.store.put(f"reports/repairs/{lake.lock.token:010d}.json", json.dumps(as_json(done), indent=1).encode())
+    lake.store.put(f"reports/repairs/{lake.lock.token:010d}.json", json_text(as_json(done), indent=1).encode())
 
 
 def _commit(lake: Lake, newest: RoundRow) -> bool:
@@ -190,7 +190,7 @@ def as_text(done: Repaired) -> str:
     lines += [f"left as it is: {one.file}: {one.reason}" for one in done.left]
     if not done.files and done.is_committed:
         lines.append("the tables of an earlier command that was killed are committed now")
-    return "\n".join([*lines, f"{count_of(len(done.files), 'file')} mended, {count_of(len(done.lost), 'record')} lost"])
+    return lines_of([*lines, f"{count_of(len(done.files), 'file')} mended, {count_of(len(done.lost), 'record')} lost"])
 
 
 def as_json(done: Repaired) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.reader import Reader
 from jobs.exits import NOT_FOUND, Stop
+from jobs.output import json_text
 from jobs.report_facts import report_facts
 from jobs.report_round import load_round
 from jobs.report_text import report_text
@@ -45,7 +45,7 @@ def publish(store: Store, facts: dict[str, Any], text: str) -> list[str]:
 
     contents = {
         "txt": text,
-        "json": json.dumps(facts, indent=1, default=str),
+        "json": json_text(facts, indent=1),
         "html": report_html(facts, plots(facts)),
     }
     paths = report_paths(facts["round"])

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from jobs.report_text import CONTENT_NAMES
-from jobs.words import duration, number, size
+from jobs.words import duration, number, size, visible
 
 Facts = dict[str, Any]
 MOST_ROWS = 50
@@ -34,7 +34,7 @@ th { color: #57606a; font-weight: 600; }
 
 
 def report_html(facts: Facts, pictures: Mapping[str, str]) -> str:
-    """The page. All text from the crawl is escaped."""
+    """The page. All text from the crawl is escaped, its control characters as on a terminal."""
     title = f"{facts['crawl']}, round {facts['round']}"
     drawn = [f"<section><h2>{escape(name)}</h2>{svg}</section>" for name, svg in pictures.items()]
     tables = [_section(name, head, rows) for name, head, rows in _tables(facts) if rows]
@@ -124,6 +124,6 @@ def _section(name: str, head: Sequence[str], rows: Rows) -> str:
 
 
 def _cell(value: object) -> str:
-    text = number(value) if isinstance(value, int) else str(value)
+    text = number(value) if isinstance(value, int) else visible(str(value))
     kind = "" if AMOUNT.fullmatch(text) else LEFT
     return f"<td{kind}>{escape(text)}</td>"

@@ -13,6 +13,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from jobs.words import visible
+
 Facts = dict[str, Any]
 BLUE, GREEN, RED, GREY = "#2a5d9f", "#3d8b5f", "#b4483c", "#9aa3ad"
 STYLE: Any = {
@@ -23,8 +25,10 @@ STYLE: Any = {
     "axes.spines.right": False,
     "axes.titlelocation": "left",
     "axes.titlesize": 10.0,
+    "text.parse_math": False,  # a type that a server states may hold any sign of TeX
 }
 MOST_BARS, FEWEST_BARS = 12, 5
+MOST_NAME = 40  # characters; a name as long as the picture is wide would leave no room for bars
 
 
 def plots(facts: Facts) -> dict[str, str]:
@@ -46,7 +50,7 @@ def _bars(axes: Axes, names: Sequence[str], values: Sequence[float], colours: st
     places = np.arange(len(names))
     bars = axes.barh(places, values, color=colours, height=0.7)
     axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=3, fontsize=8)
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, [visible(name)[:MOST_NAME] for name in names])
     axes.set_ylim(max(len(names), FEWEST_BARS) - 0.5, -0.5)
     axes.margins(x=0.15)
     _whole(axes.xaxis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.words import columns, count_of, duration, number, size
+from jobs.words import columns, count_of, duration, lines_of, number, size
 
 Facts = dict[str, Any]
 MOST_ROWS = 15
@@ -21,7 +21,7 @@ CONTENT_NAMES = {
 def report_text(facts: Facts) -> str:
     """All sections, each with a title; empty ones are left out."""
     parts = [_section(title, list(lines)) for title, lines in _sections(facts)]
-    return "\n".join([*_head(facts), *(line for part in parts for line in part)]) + "\n"
+    return lines_of([*_head(facts), *(line for part in parts for line in part)]) + "\n"
 
 
 def _sections(facts: Facts) -> Iterator[tuple[str, Iterable[str]]]:

@@ -10,7 +10,7 @@ from crawler.storage import Store
 from crawler.tables.reader import Reader, Row
 from jobs.exits import BAD_USE, NOT_FOUND, Stop
 from jobs.stored import Record, captures_of, http_headers, original_of, read_record
-from jobs.words import instant, number
+from jobs.words import instant, lines_of, number, visible
 
 HIDDEN = frozenset({"signature"})
 
@@ -85,7 +85,8 @@ def summary(shown: Shown) -> str:
         lines.append(f"  title: {row['title']}")
     if row["duplicate_kind"]:
         lines.append(f"  duplicate: {row['duplicate_kind']}, similarity {row['similarity']:.2f}; see `orbweaver why`")
-    return "\n".join([*lines, "", shown.record.head.decode("latin-1").replace("\r\n", "\n").rstrip()])
+    head = shown.record.head.decode("latin-1").replace("\r\n", "\n").rstrip().expandtabs()
+    return lines_of([*lines, "", *head.split("\n")])
 
 
 def as_json(shown: Shown) -> dict[str, Any]:
@@ -102,7 +103,7 @@ _PLACE = ("url", "round", "warc_filename", "warc_record_offset", "warc_record_le
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """A table row as JSON takes it; binary columns are left out."""
+    """A table row for people and for JSON: times as text; binary columns are left out."""
     return {
         name: instant(value) if hasattr(value, "tzinfo") else value
         for name, value in row.items()
@@ -120,6 +121,7 @@ def _nothing_stored(url: str, captures: list[Row], number: int | None) -> str:
         return f"{url}: nothing is stored from round {number}; `orbweaver why {url}` tells all that is known"
     if captures:
         last = captures[-1]
-        said = f"the last visit ended as {last['outcome']} ({last['reason'] or 'no detail'}) in round {last['round']}"
+        detail = visible(last["reason"] or "no detail")
+        said = f"the last visit ended as {last['outcome']} ({detail}) in round {last['round']}"
         return f"{url}: nothing is stored; {said}"
     return f"{url}: never visited; `orbweaver why {url}` tells what is known of it"

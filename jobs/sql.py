@@ -18,6 +18,7 @@ from jobs.exits import BAD_USE, NOT_FOUND, Stop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+AS_JSON = """to_json(struct(*), map('timeZone', 'UTC', 'timestampFormat', "yyyy-MM-dd'T'HH:mm:ss'Z'"))"""
 FAULTS_OF_STATEMENTS = ("22", "42")  # classes of SQLSTATE (ISO 9075): data exception; syntax error or unknown name
 
 
@@ -60,7 +61,7 @@ def query(spark: SparkSession, statement: str, most: int) -> tuple[list[str], li
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True  # it would say the same again, as JSON
     try:
         found = spark.sql(statement)
-        rows = [json.loads(row[0]) for row in found.limit(most).selectExpr("to_json(struct(*))").collect()]
+        rows = [json.loads(row[0]) for row in found.limit(most).selectExpr(AS_JSON).collect()]
     except PySparkException as error:
         if str(error.getSqlState())[:2] not in FAULTS_OF_STATEMENTS:
             raise

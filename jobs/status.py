@@ -11,7 +11,7 @@ from crawler.storage import Store
 from crawler.tables.lock import current_holder, is_alive
 from crawler.tables.manifest import MANIFEST
 from crawler.tables.reader import Reader, Row, Rows, pc
-from jobs.words import columns, count_of, duration, instant, number
+from jobs.words import columns, count_of, duration, instant, lines_of, number
 
 HOUR_S = 3_600
 STATUSES = ("unfetched", "fetched", "not_modified", "redir_temp", "redir_perm", "gone")
@@ -60,7 +60,7 @@ def status_text(status: dict[str, Any]) -> str:
         lines.append(f"open      {_round_line(status['open'])}; `orbweaver round` finishes it")
     lines.append(f"inbox     {count_of(status['inbox'], 'file')} for the next round")
     lines.append(f"lock      {_lock_line(status['lock'])}")
-    return "\n".join(lines + (_frontier_lines(status["frontier"]) if status["frontier"] else []))
+    return lines_of(lines + (_frontier_lines(status["frontier"]) if status["frontier"] else []))
 
 
 def _round_of(reader: Reader, row: Row | None) -> dict[str, Any] | None:
@@ -128,9 +128,10 @@ def _frontier_lines(frontier: dict[str, Any]) -> list[str]:
     lines = [f"frontier  {number(frontier['urls'])} URLs known"]
     for title, key in sections:
         lines += [f"  {title}:", *columns(frontier[key].items(), "    ")] if frontier[key] else []
-    lines.append(f"  due from {frontier['earliest_due']} to {frontier['latest_due']}")
+    if frontier["urls"]:
+        lines.append(f"  due from {frontier['earliest_due']} to {frontier['latest_due']}")
     return lines
 
 
-def _iso(value: Any) -> str:
-    return instant(value)
+def _iso(value: Any) -> str | None:
+    return None if value is None else instant(value)

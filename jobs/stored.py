@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import json
+import zlib
 from typing import Any, NamedTuple
 
 from crawler import schemas
+from crawler.fetch.headers import head_end
+from crawler.fetch.warc_reader import GZIP_WINDOW
+from crawler.fetch.warc_records import HTTP_HEAD
 from crawler.storage import Store
 from crawler.tables.manifest import TableError
 from crawler.tables.reader import Reader, Row, Versions, of_key, pc
 
-HEAD_END = b"\r\n\r\n"
+RECORD_HEAD_END = b"\r\n\r\n"
+METADATA_BYTES, MOST_UNPACKED = 256 * 1024, 1024 * 1024
+"""Of a metadata record: read at most, and unpacked at most. A head of 64 KiB takes six times as much as JSON."""
 
 
 class Record(NamedTuple):
@@ -28,27 +35,44 @@ def read_record(store: Store, capture: Row) -> Record:
         member = store.read_range(
             capture["warc_filename"], capture["warc_record_offset"], capture["warc_record_length"]
         )
-        return parse_record(gzip.decompress(member))
-    except (OSError, EOFError, ValueError) as error:
+        record = parse_record(gzip.decompress(member))
+    except (OSError, EOFError, ValueError, KeyError, zlib.error) as error:
         raise TableError(f"the WARC record of {capture['url']} cannot be read ({place}): {error}") from error
+    if record.headers.get("warc-type") == "revisit" and not record.head:
+        return record._replace(head=head_behind(store, capture, record))
+    return record
+
+
+def head_behind(store: Store, capture: Row, revisit: Record) -> bytes:
+    """The head that came with a revisit without a block: it is in the metadata record behind. Empty where it is not."""
+    end = capture["warc_record_offset"] + capture["warc_record_length"]
+    try:
+        packed = store.read_range(capture["warc_filename"], end, METADATA_BYTES)
+        metadata = parse_record(zlib.decompressobj(GZIP_WINDOW).decompress(packed, MOST_UNPACKED))
+        if metadata.headers.get("warc-concurrent-to") != revisit.headers["warc-record-id"]:
+            return b""
+        fields = dict(line.partition(": ")[::2] for line in metadata.body.decode().split("\r\n"))
+        return str(json.loads(fields[HTTP_HEAD])).encode("latin-1")
+    except (OSError, ValueError, KeyError, zlib.error):
+        return b""
 
 
 def parse_record(data: bytes) -> Record:
-    """The record of one decompressed member. Raises ValueError when it is none (WARC 1.1, section 4)."""
-    fields, end, rest = data.partition(HEAD_END)
+    """The record of one decompressed member. Raises ValueError or KeyError when it is none (WARC 1.1, section 4)."""
+    fields, end, rest = data.partition(RECORD_HEAD_END)
     version, *lines = fields.decode("utf-8", "replace").split("\r\n")
     if not end or not version.startswith("WARC/"):
         raise ValueError("not a WARC record")
     pairs = (line.partition(":")[::2] for line in lines)
     headers = {name.strip().lower(): value.strip() for name, value in pairs}
     block = rest[: int(headers["content-length"])]
-    head, end, body = block.partition(HEAD_END)
-    return Record(headers, head + end, body)
+    body_at = head_end(block, 0) if headers.get("content-type", "").startswith("application/http") else 0
+    return Record(headers, block[:body_at], block[body_at:]) if body_at >= 0 else Record(headers, block, b"")
 
 
 def http_headers(record: Record) -> dict[str, str]:
     """The HTTP header fields of a record by lower-case name; the last one of a name."""
-    lines = record.head.decode("latin-1").split("\r\n")[1:]
+    lines = record.head.decode("latin-1").replace("\r\n", "\n").split("\n")[1:]
     fields = (line.partition(":") for line in lines)
     return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}
 

@@ -17,7 +17,7 @@ from crawler.tables.data_files import ReadFile, read_files
 from crawler.tables.direct import DataFile, data_files, read_rows
 from crawler.tables.reader import Reader
 from jobs.exits import NOT_FOUND, Stop
-from jobs.words import count_of, size
+from jobs.words import count_of, lines_of, size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,7 +119,7 @@ def as_text(done: Verified) -> str:
         where = "the whole file" if one.offset is None else f"offset {one.offset}, {one.url}"
         lines += [f"{one.file}, {where}:", f"  found    {one.found}", f"  expected {one.expected}"]
     counts = f"{count_of(done.files, 'WARC file')}, {count_of(done.rows, 'row')}, {size(done.bytes)} checked"
-    return "\n".join([*lines, f"{counts}; {count_of(len(done.findings), 'finding')}"])
+    return lines_of([*lines, f"{counts}; {count_of(len(done.findings), 'finding')}"])
 
 
 def as_json(done: Verified) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.words import count_of, number
+from jobs.words import count_of, lines_of, number
 
 Facts = dict[str, Any]
 REFUSALS = {
@@ -20,7 +20,7 @@ def why_text(facts: Facts) -> str:
     lines = [f"URL       {facts['url'] or facts['given']}", *_canonical(facts), *_seeds(facts)]
     if facts["url"]:
         lines += [*_known(facts), *_frontier(facts), *_plans(facts), *_captures(facts), *_host(facts)]
-    return "\n".join(lines)
+    return lines_of(lines)
 
 
 def _canonical(facts: Facts) -> Iterator[str]:

@@ -1,9 +1,34 @@
-"""Numbers, times and tables as people read them."""
+"""Numbers, times, tables and other people's text as people read them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+
+_ACTS_ON_TERMINALS = re.compile(
+    "[\0-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # order of writing
+    "\u2028\u2029\ud800-\udfff]"  # line ends of Unicode, halves of characters
+)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with escapes in place of characters that a terminal acts on instead of showing them, but for `keep`.
+
+    >>> visible("a\x1b[2J\u202eb\\n", keep="\\n")
+    'a\\\\x1b[2J\\\\u202eb\\n'
+    """
+    return _ACTS_ON_TERMINALS.sub(lambda found: found[0] if found[0] in keep else _escape(ord(found[0])), text)
+
+
+def lines_of(lines: Iterable[str]) -> str:
+    """The lines as one text. What strangers wrote in a line ends no line."""
+    return "\n".join(map(visible, lines))
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def number(value: float | None, digits: int = 0) -> str:

@@ -33,8 +33,12 @@ def segment_name(task: PartitionTask, prefix: str, start14: str, place: tuple[in
 
 
 def warc_path(task: PartitionTask, subset: str, name: str) -> str:
-    """Where Common Crawl's readers look for a WARC file of the subset."""
-    return f"{task.segment_folder}/{subset}/{name}.warc.gz"
+    """Where Common Crawl's readers look for a WARC file of the subset.
+
+    The subset is in the file's own name as well: indexes (CDXJ, WACZ) know files by that alone. Nothing takes it apart:
+    files are found by the names in tables, and those of older lakes had no subset in them.
+    """
+    return f"{task.segment_folder}/{subset}/{name}-{subset}.warc.gz"
 
 
 def parquet_path(task: PartitionTask, kind: str, name: str) -> str:

@@ -14,7 +14,7 @@ CHUNK_BYTES = 256 * 1024
 Payload = bytes | BinaryIO
 
 _TRANSFER_ENCODING = re.compile(rb"^transfer-encoding(?=[ \t]*:)", re.IGNORECASE | re.MULTILINE)
-_CONTENT_LENGTH = re.compile(rb"^content-length(?=[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_CONTENT_LENGTH = re.compile(rb"^content-length(?=[ \t]*:([^\r\n]*))", re.IGNORECASE | re.MULTILINE)
 _NO_BODY = re.compile(rb"\S+ (1\d\d|204|304)\b")
 
 
@@ -47,20 +47,28 @@ def size(body: Payload) -> int:
 
 
 def stored_head(head: bytes, body_size: int) -> bytes:
-    """The head as received, made true for a body without transfer coding.
+    """The head as received, made true for the `body_size` bytes that are stored behind it.
 
-    Only a head that announces a transfer coding changes: its Transfer-Encoding (and a Content-Length, which then meant
-    nothing) is kept as `X-Crawler-...`, and a Content-Length says what is stored. No other byte is touched.
+    A Transfer-Encoding is always kept as `X-Crawler-...`, since bodies are stored without; so is a Content-Length that
+    is not the stored size, as of a body that was cut. Then a Content-Length says what is stored, unless the status
+    allows no body. No other byte is touched. Readers trust that field: some refuse the record, others wait for bytes.
     """
-    if not head.endswith((b"\r\n\r\n", b"\n\n")):
+    if not head.endswith((b"\n\r\n", b"\n\n")):
         raise ValueError(f"head of {len(head)} bytes does not end in an empty line: {head[-20:]!r}")
-    coding = _TRANSFER_ENCODING.search(head)
-    if coding is None:
+    coding, lengths = _TRANSFER_ENCODING.search(head), list(_CONTENT_LENGTH.finditer(head))
+    if coding is None and all(_states(length[1], body_size) for length in lengths):
         return head
-    line_end = b"\r\n" if head.endswith(b"\r\n\r\n") else b"\n"
-    length = b"" if _NO_BODY.match(head) else b"Content-Length: %d" % body_size + line_end
-    before, after = _renamed(_CONTENT_LENGTH, head[: coding.start()]), _renamed(_CONTENT_LENGTH, head[coding.start() :])
-    return before + length + _renamed(_TRANSFER_ENCODING, after)
+    line_end = b"\r\n" if head.endswith(b"\r\n") else b"\n"
+    true = b"" if _NO_BODY.match(head) else b"Content-Length: %d" % body_size + line_end
+    at = (coding or lengths[0]).start()
+    before, after = _renamed(_CONTENT_LENGTH, head[:at]), _renamed(_CONTENT_LENGTH, head[at:])
+    return before + true + _renamed(_TRANSFER_ENCODING, after)
+
+
+def _states(value: bytes, size: int) -> bool:
+    """True for the digits of the size; zeros may come before them. A hostile number may have any length."""
+    digits = value.strip(b" \t")
+    return digits.isdigit() and (digits.lstrip(b"0") or b"0") == b"%d" % size
 
 
 def _renamed(name: re.Pattern[bytes], lines: bytes) -> bytes:

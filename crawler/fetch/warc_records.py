@@ -1,7 +1,15 @@
-"""From a capture to WARC records: named fields and block. Sections are those of the WARC 1.1 specification."""
+"""From a capture to WARC records: named fields and block. Sections are those of the WARC 1.1 specification.
+
+The revisit for a 304 has no block (6.7.3 allows that). With the server's head in it, replay tools would serve that
+head: pywb takes any 3xx head in a revisit for a redirect, and shows a blank page. Without, they follow the pointers and
+serve head and body of the record that has the payload. The head of the 304 is kept, byte for byte, as the field
+`http-head` of the metadata record: of another content type than `application/warc-fields` that record itself would be
+taken for a capture.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +21,9 @@ from typing import Literal, NamedTuple
 from warcio.statusandheaders import StatusAndHeaders
 
 from crawler.fetch.warc_payload import Payload, chunks, digest, payload_digest, size, stored_head
+
+HTTP_HEAD = "http-head"
+"""The field of a metadata record that holds a head: a JSON string in ASCII, a byte a character (Latin-1)."""
 
 PROFILES = "http://netpreserve.org/warc/1.1/revisit/"
 TRUNCATIONS = frozenset({"length", "time", "disconnect", "unspecified"})
@@ -127,6 +138,8 @@ def answer_record(capture: CaptureRecord, exchange: Exchange) -> Record:
     fields = exchange.fields(kind, exchange.answer_id, exchange.request_id if capture.request_bytes else None, capture)
     fields += [*address_fields(capture), *protocol_fields(capture)]
     fields += revisit_fields(capture, capture.revisit) if capture.revisit else payload_fields(capture)
+    if capture.revisit and capture.revisit.profile == "server-not-modified":
+        return Record(fields, b"")  # and no Content-Type: that would be of a block (5.6)
     fields += [("Content-Type", "application/http;msgtype=response")]
     head = stored_head(capture.head, size(capture.body))
     return Record(fields, head, b"" if capture.revisit else capture.body)
@@ -135,6 +148,8 @@ def answer_record(capture: CaptureRecord, exchange: Exchange) -> Record:
 def metadata_record(capture: CaptureRecord, exchange: Exchange) -> Record | None:
     """What the crawler knows of the exchange besides its bytes; None when that is nothing."""
     known = dict(capture.metadata) | ({"tls-version": capture.tls[0]} if capture.tls else {})
+    if capture.revisit and capture.revisit.profile == "server-not-modified":
+        known[HTTP_HEAD] = json.dumps(capture.head.decode("latin-1"))
     if not known:
         return None
     fields = exchange.fields("metadata", exchange.metadata_id, exchange.answer_id, capture)

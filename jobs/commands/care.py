@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from functools import partial
 from typing import Annotated
@@ -20,6 +19,7 @@ from jobs.options import (
     settings_of,
     store_of,
 )
+from jobs.output import json_text, say
 
 OfRound = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="This round only; all by default.")]
 Sample = Annotated[
@@ -62,7 +62,7 @@ def verify(
     settings, store, share = settings_of(config, sets), store_of(lake), share_of(sample)
     with spark_session(settings) as spark, watch_parts("verify", partial(spark_tasks, spark)):
         done = check(spark, store, number, share)
-    typer.echo(json.dumps(facts_of(done)) if as_json else as_text(done))
+    say(json_text(facts_of(done)) if as_json else as_text(done))
     if done.findings:
         raise typer.Exit(NOT_FOUND)
 
@@ -85,7 +85,7 @@ def gc(
     settings_of(config, sets)
     store, age, now = store_of(lake), age_of(older_than), time.time()
     found = remove_rubbish(store, age, now) if delete else find_rubbish(store, age, now)
-    typer.echo(json.dumps(facts_of(found, is_removed=delete)) if as_json else as_text(found, is_removed=delete))
+    say(json_text(facts_of(found, is_removed=delete)) if as_json else as_text(found, is_removed=delete))
 
 
 def repair(
@@ -113,7 +113,7 @@ def repair(
     refuse_open_round(store)
     with drive(store, settings) as held, watch_parts("repair", partial(spark_tasks, held.spark)):
         done = mend(held, files or (), time.time())
-    typer.echo(json.dumps(facts_of(done)) if as_json else as_text(done))
+    say(json_text(facts_of(done)) if as_json else as_text(done))
     if done.left:
         raise typer.Exit(NOT_FOUND)
 

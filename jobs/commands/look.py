@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import Annotated
@@ -22,6 +21,7 @@ from jobs.options import (
     settings_of,
     store_of,
 )
+from jobs.output import json_text, say, say_bytes, say_row
 
 config_app = typer.Typer(help="What the settings are.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -34,12 +34,12 @@ def doctor(
 
     checks = run(settings_of(config, sets), lake)
     if as_json:
-        typer.echo(json.dumps([check._asdict() for check in checks]))
+        say(json_text([check._asdict() for check in checks]))
     else:
         for check in checks:
-            typer.echo(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.found}")
+            say(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.found}")
             if not check.ok:
-                typer.echo(f"    needed: {check.needed}; to mend it: {check.hint}")
+                say(f"    needed: {check.needed}; to mend it: {check.hint}")
     if not all(check.ok for check in checks):
         raise typer.Exit(NOT_FOUND)
 
@@ -51,7 +51,7 @@ def config_show(config: ConfigFiles = None, sets: SetValues = None, as_json: AsJ
     from jobs.shown_settings import shown_toml
 
     settings = settings_of(config, sets)
-    typer.echo(json.dumps(asdict(settings)) if as_json else shown_toml(settings, config or (), sets or ()))
+    say(json_text(asdict(settings)) if as_json else shown_toml(settings, config or (), sets or ()))
 
 
 def status(
@@ -62,11 +62,11 @@ def status(
 
     settings_of(config, sets)
     found = lake_status(store_of(lake), time.time())
-    typer.echo(json.dumps(found) if as_json else status_text(found))
+    say(json_text(found) if as_json else status_text(found))
 
 
-Head = Annotated[bool, typer.Option("--head", help="The HTTP head as it was received.")]
-Body = Annotated[bool, typer.Option("--body", help="The body, its content coding undone.")]
+Head = Annotated[bool, typer.Option("--head", help="The HTTP head as it is stored.")]
+Body = Annotated[bool, typer.Option("--body", help="The body, its content coding undone; as it is but on a terminal.")]
 Text = Annotated[bool, typer.Option("--text", help="The text, as the crawl reads it.")]
 
 
@@ -96,13 +96,13 @@ def show(  # noqa: PLR0913 - each option is one
         extra = {"text": text_of(shown, settings)} if text else {}
         if body:
             extra = {"body": body_of(shown, settings.fetch.max_decoded_bytes).decode("utf-8", "replace")}
-        typer.echo(json.dumps({**facts_of(shown), **extra}))
+        say(json_text({**facts_of(shown), **extra}))
     elif head:
-        write_bytes(shown.record.head)
+        say_bytes(shown.record.head)
     elif body:
-        write_bytes(body_of(shown, settings.fetch.max_decoded_bytes))
+        say_bytes(body_of(shown, settings.fetch.max_decoded_bytes))
     else:
-        typer.echo(text_of(shown, settings) if text else summary(shown))
+        say(text_of(shown, settings).expandtabs() if text else summary(shown))
 
 
 def why(
@@ -117,7 +117,7 @@ def why(
     from jobs.why_text import why_text
 
     facts = ask(store_of(lake), settings_of(config, sets), url, time.time())
-    typer.echo(json.dumps(facts) if as_json else why_text(facts))
+    say(json_text(facts) if as_json else why_text(facts))
     if not facts["known"]:
         raise typer.Exit(NOT_FOUND)
 
@@ -134,8 +134,8 @@ def report(
 
     store = store_of(lake)
     made = make_report(store, settings_of(config, sets), number)
-    typer.echo(json.dumps(made.facts, default=str) if as_json else made.text)
-    typer.echo(f"As pictures: {store.uri_of(made.files[-1])}", err=True)
+    say(json_text(made.facts) if as_json else made.text)
+    say(f"As pictures: {store.uri_of(made.files[-1])}", sys.stderr)
 
 
 Statement = Annotated[str, typer.Argument(metavar="STATEMENT", show_default=False)]
@@ -160,17 +160,10 @@ def sql(  # noqa: PLR0913 - each option is one
     with open_views(store_of(lake), settings_of(config, sets), number, statement) as spark:
         names, rows = query(spark, statement, limit)
     if as_json:
-        typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
+        say(json_text([dict(zip(names, row, strict=True)) for row in rows]))
     else:
         for row in (names, *rows):
-            typer.echo("\t".join("" if value is None else str(value) for value in row))
-
-
-def write_bytes(data: bytes) -> None:
-    """Bytes as they are, to standard output."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+            say_row(row)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +22,8 @@ from jobs.options import (
     store_of,
     time_of,
 )
+from jobs.output import json_text, say
+from jobs.words import instant
 
 if TYPE_CHECKING:
     from crawler.settings import Settings
@@ -57,12 +59,12 @@ def inject(
 
     injected = put_into_inbox(store_of(lake), settings_of(config, sets), inputs)
     for warning in warnings(injected):
-        typer.echo(f"not a URL that can be crawled: {warning}", err=True)
+        say(f"not a URL that can be crawled: {warning}", sys.stderr)
     if as_json:
         counts = {"urls": injected.urls, "path": injected.path, "doubtful": len(injected.doubtful)}
-        typer.echo(json.dumps(counts))
+        say(json_text(counts))
     else:
-        typer.echo(f"{injected.urls:,} {'URL' if injected.urls == 1 else 'URLs'} in {injected.path}")
+        say(f"{injected.urls:,} {'URL' if injected.urls == 1 else 'URLs'} in {injected.path}")
 
 
 def round_(
@@ -86,14 +88,14 @@ def round_(
     if not is_work_left(store, now or time.time()):
         report_what_is_missing(store, settings)
         end = _end(store, Ended.NOTHING_DUE, now)
-        typer.echo(json.dumps({"round": None, **end}) if as_json else f"no round was run: {_end_words(end)}")
+        say(json_text({"round": None, **end}) if as_json else f"no round was run: {_end_words(end)}")
         return
     with drive(store, settings) as held:
         rnd = run_round(held, settings, now, Progress())
     if as_json:
-        typer.echo(json.dumps(_as_dict(rnd)))
+        say(json_text(_as_dict(rnd)))
     else:
-        typer.echo(f"round {rnd.round} {rnd.state} in {store.uri}; `orbweaver report` says what it did")
+        say(f"round {rnd.round} {rnd.state} in {store.uri}; `orbweaver report` says what it did")
 
 
 def crawl(  # noqa: PLR0913 - each option is one
@@ -148,16 +150,15 @@ def maintain(
     with drive(store, settings) as held:
         done = compact(held, tell=Progress().line)
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in done]))
+        say(json_text([asdict(one) for one in done]))
     else:
         for one in done:
-            typer.echo(f"{one.table}: {one.files_before} files before, {one.files_after} after")
+            say(f"{one.table}: {one.files_before} files before, {one.files_after} after")
 
 
 def _end(store: Store, ended: str, at: float | None) -> dict[str, object]:
     """What ended the rounds, how many URLs are due, and when the next ones are."""
     from jobs.crawl import due_now_and_next
-    from jobs.words import instant
 
     due, next_at = due_now_and_next(store, at or time.time())
     return {"ended_by": str(ended), "due": due, "next_due_at": None if next_at is None else instant(next_at)}
@@ -185,22 +186,20 @@ def _tell(
     if as_json:
         facts = report[0] if report else None
         rounds = [_as_dict(rnd) for rnd in done]
-        typer.echo(json.dumps({"rounds": rounds, **end, "report": facts}, default=str))
+        say(json_text({"rounds": rounds, **end, "report": facts}))
         return
     if report is None:
-        typer.echo(f"no round was run: {_end_words(end)}")
+        say(f"no round was run: {_end_words(end)}")
         return
-    typer.echo(report[1])
-    typer.echo(f"Ended after {len(done)} {'round' if len(done) == 1 else 'rounds'}: {_end_words(end)}")
+    say(report[1])
+    say(f"Ended after {len(done)} {'round' if len(done) == 1 else 'rounds'}: {_end_words(end)}")
     pictures = report_paths(done[-1].round)["html"]
-    typer.echo(f"As pictures: {store.uri_of(pictures)}\n\nTry next:")
+    say(f"As pictures: {store.uri_of(pictures)}\n\nTry next:")
     for command in next_commands(lake, sample_url(store), shlex.quote):
-        typer.echo(f"  {command}")
+        say(f"  {command}")
 
 
 def _as_dict(rnd: RoundRow) -> dict[str, object]:
-    from jobs.words import instant
-
     return {"round": rnd.round, "state": str(rnd.state), "counts": rnd.counts, "scheduled_at": instant(rnd.now)}
 
 

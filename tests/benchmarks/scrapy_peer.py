@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real_input.corpus import CACHE, Site
+from tests.peers import environment
+from tests.real_input.corpus import Site
 from tests.real_input.origin import Origin
 
 PINS = ("scrapy==2.19.0", "warcio==1.8.1", "twisted==26.10.0", "lxml==6.1.3", "protego==0.7.0")
@@ -40,7 +39,7 @@ def crawl(origin: Origin, sites: list[Site], folder: Path) -> PeerRun:
         "result": str(folder / "peer.json"),
     }
     (folder / "job.json").write_text(json.dumps(job))
-    process_cpu_s = measured([str(_python()), str(SPIDER), str(folder / "job.json")])
+    process_cpu_s = measured([str(environment(*PINS) / "python"), str(SPIDER), str(folder / "job.json")])
     figures = json.loads((folder / "peer.json").read_text())
     return PeerRun(
         figures["pages"], figures["links"], figures["cpu_s"], process_cpu_s, figures["wall_s"],
@@ -56,15 +55,3 @@ def measured(command: list[str]) -> float:
     if process.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}")
     return usage.ru_utime + usage.ru_stime
-
-
-def _python() -> Path:
-    """The interpreter of the peer's environment, which is whole when its marker is there."""
-    home = CACHE / f"peer-{PINS[0].replace('==', '-')}"
-    marker = home / ".installed"
-    if not marker.exists() or marker.read_text() != " ".join(PINS):
-        shutil.rmtree(home, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", home], check=True)
-        subprocess.run([home / "bin" / "pip", "install", "--quiet", *PINS], check=True)
-        marker.write_text(" ".join(PINS))
-    return home / "bin" / "python"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crawler.fetch.segment_files import MANIFEST_KEY, parquet_bytes, segment_name, storable
+from crawler.fetch.segment_files import MANIFEST_KEY, SUBSETS, parquet_bytes, segment_name, storable
 from crawler.fetch.segments import KeyMemory, SegmentWriter, read_host_states, read_outcomes
 from crawler.schemas import DISCOVERIES, OUTCOMES, arrow_schema
 from crawler.storage import Store
@@ -79,10 +80,22 @@ def test_names_and_folders(store: Store) -> None:
         names.append(sealed(segments).name)
     stem = "ORB-TEST-20260131120000-r00003-p00007-a2-0000"
     assert [name[:-9] for name in names] == [stem + "0", stem + "1"]
-    folders = {"warc": ".warc.gz", "outcomes": ".parquet", "discoveries": ".parquet", "hosts": ".parquet"}
+    folders = {"warc": "-warc.warc.gz", "outcomes": ".parquet", "discoveries": ".parquet", "hosts": ".parquet"}
     wanted = [f"{FOLDER}/{folder}/{name}{end}" for folder, end in folders.items() for name in names]
     assert store.list("") == sorted(wanted)
     assert segment_name(TASK, "a/b c", "", (0, 0), "12345678").startswith("a-b-c-")
+
+
+def test_no_two_warc_files_of_a_crawl_share_a_base_name(store: Store) -> None:
+    """Indexes know files by it: CDXJ, WACZ, pywb's collections."""
+    for attempt, task in ((0, TASK), (1, TASK), (0, replace(TASK, partition=8)), (0, replace(TASK, round=4))):
+        segments = writer(store, attempt=attempt, task=task)
+        for _ in range(2):
+            for subset in SUBSETS:
+                segments.add(row(1), capture(1), subset)
+            sealed(segments)
+    names = [path.rpartition("/")[2] for path in store.list("") if path.endswith(".warc.gz")]
+    assert len(set(names)) == len(names) == 4 * 2 * len(SUBSETS)
 
 
 def test_a_found_url_leaves_once(store: Store) -> None:
@@ -150,7 +163,7 @@ def test_the_outcomes_file_says_what_the_segment_is(store: Store) -> None:
     segment = sealed(segments)
     metadata = pq.read_schema(pa.BufferReader(store.read(segment.outcomes))).metadata
     manifest = json.loads(metadata[MANIFEST_KEY])
-    assert manifest["warcs"] == {"warc": f"{FOLDER}/warc/{segment.name}.warc.gz"}
+    assert manifest["warcs"] == {"warc": f"{FOLDER}/warc/{segment.name}-warc.warc.gz"}
     assert (manifest["rows"], manifest["sealed_at"]) == (1, Clock.now)
 
 

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def test_truncation_is_marked(store: Store, reason: str) -> None:
     record = answer(store, replace(CAPTURE, body=b"<p>Gr", truncated=reason))
     assert record["WARC-Truncated"] == reason
     assert record["WARC-Payload-Digest"] == sha1(b"<p>Gr")
-    assert b"Content-Length: 11\r\n" in record.head
+    assert record.head.endswith(b"\r\nContent-Length: 5\r\nX-Crawler-Content-Length: 10\r\n\r\n")
 
 
 def test_whole_payloads_are_not_marked(store: Store) -> None:
@@ -108,7 +109,28 @@ def test_revisit_after_304(store: Store) -> None:
     assert record["WARC-Refers-To-Date"] == "2026-01-01T00:00:00Z"
     assert record.get("WARC-Payload-Digest") is None
     assert record.get("WARC-Truncated") is None
-    assert record.block == HEAD_304
+    assert record.block == b""
+    assert record.get("Content-Type") is None
+
+
+HEADS_304 = {
+    "plain": HEAD_304,
+    "bare LF": b"HTTP/1.0 304\n\n",
+    "every byte": b"HTTP/1.1 304 X\r\nA: " + bytes(set(range(256)) - {0, 10, 13}) + b"\r\nB: \\u0041\r\n\r\n",
+    "long": b"HTTP/1.1 304 X\r\nA: " + b"\xff" * 65_000 + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("head", HEADS_304.values(), ids=HEADS_304.keys())
+def test_the_head_of_a_304_is_in_the_metadata_record_byte_for_byte(store: Store, head: bytes) -> None:
+    """A head in the revisit itself would be replayed instead of the page's."""
+    capture = replace(CAPTURE, head=head, body=b"", revisit=NOT_MODIFIED)
+    _, _, revisit, metadata = read_file(write(store, capture))
+    assert metadata["WARC-Concurrent-To"] == revisit["WARC-Record-ID"]
+    assert metadata["Content-Type"] == "application/warc-fields"
+    [line] = [line for line in metadata.block.split(b"\r\n") if line.startswith(b"http-head: ")]
+    assert json.loads(line.removeprefix(b"http-head: ")).encode("latin-1") == head
+    assert line.isascii()
 
 
 def test_peer_protocol_and_cipher(store: Store) -> None:

@@ -15,49 +15,12 @@ from crawler.fetch.warc import payload_digest
 from crawler.fetch.warc_payload import CHUNK_BYTES, stored_head
 from crawler.storage import Store
 from tests.fetch.warc_reading import read_file, sha1
-from tests.fetch.warc_samples import CAPTURE, CHUNKED, CHUNKED_HEAD, GZIPPED, answer, write
+from tests.fetch.warc_samples import CAPTURE, CHUNKED, GZIPPED, HEADS, answer, write
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store.open(str(tmp_path))
-
-
-HEADS = {
-    "untouched": (
-        b"HTTP/1.1 200\r\ncontent-length:99\r\nX: a\tb \r\n\r\n",
-        b"HTTP/1.1 200\r\ncontent-length:99\r\nX: a\tb \r\n\r\n",
-    ),
-    "chunked": (
-        CHUNKED_HEAD,
-        (
-            b"HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 7\r\nX-Crawler-transfer-encoding:  chunked\r\n"
-            b"Content-Encoding: gzip\r\nX-B: \xe9\r\n\r\n"
-        ),
-    ),
-    "length and chunked": (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nContent-Length : 4\r\n\r\n",
-        (
-            b"HTTP/1.1 200 OK\r\nX-Crawler-Content-Length: 3\r\nContent-Length: 7\r\n"
-            b"X-Crawler-Transfer-Encoding: chunked\r\nX-Crawler-Content-Length : 4\r\n\r\n"
-        ),
-    ),
-    "two codings": (
-        b"HTTP/1.1 200 OK\nTransfer-Encoding: gzip\nTransfer-Encoding: chunked\n\n",
-        (
-            b"HTTP/1.1 200 OK\nContent-Length: 7\nX-Crawler-Transfer-Encoding: gzip\n"
-            b"X-Crawler-Transfer-Encoding: chunked\n\n"
-        ),
-    ),
-    "not the field": (
-        b"HTTP/1.1 200 OK\r\nX-Transfer-Encoding: chunked\r\nA: transfer-encoding: chunked\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX-Transfer-Encoding: chunked\r\nA: transfer-encoding: chunked\r\n\r\n",
-    ),
-    "no body": (
-        b"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"HTTP/1.1 304 Not Modified\r\nX-Crawler-Transfer-Encoding: chunked\r\n\r\n",
-    ),
-}
 
 
 @pytest.mark.parametrize(("received", "stored"), HEADS.values(), ids=HEADS.keys())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,9 @@ from fastwarc import ArchiveIterator as FastIterator
 from fastwarc import WarcRecordType
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.fetch.warc import Tls
 from crawler.storage import Store
 from tests.fetch.warc_reading import assert_rules, read_file
-from tests.fetch.warc_samples import CAPTURE, CHUNKED, HEAD_304, NOT_MODIFIED, SAME, write
+from tests.fetch.warc_samples import CHUNKED, EVERY_KIND, write
 
 
 @pytest.fixture
@@ -28,16 +27,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def mixed(store: Store, tmp_path: Path) -> Path:
     """A file with every kind of record."""
-    write(
-        store,
-        CAPTURE,
-        CHUNKED,
-        replace(CHUNKED, revisit=SAME),
-        replace(CAPTURE, head=HEAD_304, body=b"", revisit=NOT_MODIFIED),
-        replace(CAPTURE, body=b"<p>Gr", truncated="disconnect", tls=Tls("TLSv1.3", "TLS_AES_128_GCM_SHA256")),
-        replace(CAPTURE, head=b"HTTP/1.1 200 OK\r\n\r\n", body=random.Random(3).randbytes(600_000)),
-        replace(CAPTURE, address="::1", body=b"", head=b"HTTP/1.1 301 Moved\r\nLocation: /\xff\r\n\r\n"),
-    )
+    write(store, *EVERY_KIND)
     return tmp_path / "warc/X.warc.gz"
 
 
@@ -66,7 +56,9 @@ def test_other_readers_see_the_same_records(mixed: Path) -> None:
         payloads = [record.verify_payload_digest() for record in FastIterator(file, WarcRecordType.response)]
     assert theirs == [(record.type, record["WARC-Record-ID"]) for record in ours]
     assert fast == [(record["WARC-Record-ID"], True) for record in ours]
-    assert payloads == [True] * 5
+    is_crlf = [not re.search(rb"[^\r]\n", record.head) for record in ours if record.type == "response"]
+    assert payloads == is_crlf  # FastWARC takes a head that ends with a lone LF for one without end
+    assert Counter(is_crlf) == {True: 5, False: 3}
 
 
 def test_warcio_decodes_what_was_chunked_and_gzipped(store: Store, tmp_path: Path) -> None:

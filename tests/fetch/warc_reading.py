@@ -35,7 +35,10 @@ class ReadRecord:
 
     @property
     def head(self) -> bytes:
-        return self.block[: self.block.index(b"\r\n\r\n") + 4]
+        """To the first empty line; lines may end with LF alone."""
+        found = re.search(rb"\n\r?\n", self.block)
+        assert found, self.block[:80]
+        return self.block[: found.end()]
 
     @property
     def body(self) -> bytes:

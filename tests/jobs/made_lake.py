@@ -25,6 +25,11 @@ BODY = b"<html><head><title>Wren</title></head><body><p>The wren is a small bird
 HEAD = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: "1"\r\nContent-Length: %d\r\n\r\n' % len(BODY)
 HEAD_304 = b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n'
 Row = dict[str, Any]
+WEB_TEXT = frozenset(
+    {"url", "host", "registered_domain", "title", "reason", "line", "etag", "last_modified", "fetch_redirect"}
+    | {"content_mime_type", "content_mime_detected", "content_charset", "address", "tls_verdict"}
+)
+"""Columns whose texts strangers write, or could."""
 
 
 def url(text: str) -> Url:
@@ -34,27 +39,28 @@ def url(text: str) -> Url:
     return found
 
 
-HOME, COPY, NEAR, GONE, SECRET, LATE = (
-    url(f"https://a.test/{path}") for path in ("", "copy", "near", "gone", "private/secret", "late")
+HOME, COPY, NEAR, GONE, SECRET, LATE, MOVED = (
+    url(f"https://a.test/{path}") for path in ("", "copy", "near", "gone", "private/secret", "late", "moved")
 )
 OTHER = url("https://b.test/")
 
 
 class LakeMaker:
-    """Collects rows, then writes each table once a round."""
+    """Collects rows, then writes each table once a round. `dirt` is put behind all text of strangers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, dirt: str = "") -> None:
+        self.dirt = dirt
         self.store = Store.open(str(folder))
         self.store.put_new("lake.json", json.dumps({"format": FORMAT, "buckets": BUCKETS}).encode())
 
     def write(self, table: schemas.Table, rows: list[Row]) -> None:
         """Append the rows; columns that a row does not name are null."""
-        data = pa.Table.from_pylist(rows, schema=schemas.arrow_schema(table.columns))
+        data = pa.Table.from_pylist(self._dirty(rows), schema=schemas.arrow_schema(table.columns))
         write_deltalake(self._place(table), data, mode="append", partition_by=list(table.partitioned_by))
 
     def replace(self, table: schemas.Table, rows: list[Row]) -> None:
         """Put the rows in place of all."""
-        data = pa.Table.from_pylist(rows, schema=schemas.arrow_schema(table.columns))
+        data = pa.Table.from_pylist(self._dirty(rows), schema=schemas.arrow_schema(table.columns))
         write_deltalake(self._place(table), data, mode="overwrite", partition_by=list(table.partitioned_by))
 
     def versions(self) -> dict[str, int]:
@@ -82,13 +88,26 @@ class LakeMaker:
         path = f"crawl-data/ORB-MAIN-2026-45/segments/1/warc/{name}.warc.gz"
         return WarcFile(self.store.open_writer(path), WarcInfo("ORB-MAIN", "orbweaver"))
 
+    def head(self, head: bytes) -> bytes:
+        """The head with the dirt in a field of its own, as UTF-8 and as single bytes."""
+        if not self.dirt:
+            return head
+        field = self.dirt.replace("\r", "").replace("\n", "").replace("\0", "")
+        lone = bytes(set(range(1, 256)) - {10, 13})
+        return head.replace(b"ETag", b"X-Dirt: " + field.encode() + b"\r\nX-Bytes: " + lone + b"\r\nETag")
+
+    def _dirty(self, rows: list[Row]) -> list[Row]:
+        is_text = {name for row in rows for name, value in row.items() if name in WEB_TEXT and isinstance(value, str)}
+        return [{name: value + self.dirt if name in is_text and value else value for name, value in row.items()}
+                for row in rows]  # fmt: skip
+
     def _place(self, table: schemas.Table) -> str:
         return self.store.uri_of(f"tables/{table.name}")
 
 
-def make_lake(folder: Path) -> Store:
+def make_lake(folder: Path, dirt: str = "") -> Store:
     """Round 1 found and visited pages of a.test; round 2 asked again for the home page, and got a 304."""
-    maker = LakeMaker(folder)
+    maker = LakeMaker(folder, dirt)
     for table in schemas.TABLES:
         maker.write(table, [])
     home = _first_round(maker)
@@ -100,23 +119,27 @@ def make_lake(folder: Path) -> Store:
 
 def _first_round(maker: LakeMaker) -> Row:
     warc = maker.warc("first")
-    home = _stored(warc, HOME, 1, ROUND_1 + 1, {"links_refused": {"scheme": 2}, "links_found": 7, "links_kept": 5})
+    home = _stored(maker, warc, HOME, 1, {"links_refused": {"scheme": 2}, "links_found": 7, "links_kept": 5})
     copied = {"duplicate_kind": "payload", "duplicate_of_key": HOME.key, "duplicate_of_round": 1, "similarity": 1.0}
     near = {"duplicate_kind": "near", "duplicate_of_key": HOME.key, "duplicate_of_round": 1, "similarity": 0.91}
     captures = [
         home,
-        _stored(warc, COPY, 1, ROUND_1 + 2, copied),
-        _stored(warc, NEAR, 1, ROUND_1 + 2.5, near),
+        _stored(maker, warc, COPY, 2, copied),
+        _stored(maker, warc, NEAR, 2.5, near),
         _visit(GONE, 1, ROUND_1 + 4, "gone", fetch_status=404, reason="404 Not Found", fetch_s=0.1),
         _visit(SECRET, 1, ROUND_1 + 4, "robots_denied", reason="robots.txt"),
         _visit(LATE, 1, ROUND_1 + 5, "not_reached", reason="time_limit"),
     ]
     warc.close()
+    if maker.dirt:
+        moved = {"fetch_status": 301, "fetch_redirect": HOME.url, "retry_at": ROUND_1}
+        captures.append(_visit(MOVED, 1, ROUND_1 + 3, "redirect_perm", **moved))
     maker.write(schemas.CAPTURES, captures)
     seed = {"line": HOME.url, "url_key": HOME.key, "url": HOME.url, "host": "a.test", "registered_domain": "a.test"}
     refused = {"line": "ftp://a.test/", "verdict": "scheme", "inbox_file": "inbox/first.urls", "round": 1}
     maker.write(schemas.SEEDS, [{**seed, "verdict": "admitted", "inbox_file": "inbox/first.urls", "round": 1}, refused])
-    maker.write(schemas.URL_CHECKSUMS, [_checksum(one, 1) for one in (HOME, COPY, NEAR, GONE, SECRET, LATE, OTHER)])
+    known = (HOME, COPY, NEAR, GONE, SECRET, LATE, OTHER)
+    maker.write(schemas.URL_CHECKSUMS, [_checksum(one, 1) for one in known])
     left_out = {"host": "a.test", "kind": "left_out", "reason": "host_budget", "rows": 3, "partition": -1, "round": 1}
     maker.write(schemas.PLANS, [*(_planned(one, 1, at) for at, one in enumerate((HOME, COPY, NEAR))), left_out])
     maker.write(schemas.HOSTS, [_host(1)])
@@ -132,7 +155,8 @@ def _first_round(maker: LakeMaker) -> Row:
 def _second_round(maker: LakeMaker, home: Row) -> None:
     warc = maker.warc("second")
     revisit = Revisit("server-not-modified", home["warc_record_id"], HOME.url, home["warc_date"])
-    capture = CaptureRecord(HOME.url, ROUND_2 + 1, "127.0.0.2", b"GET / HTTP/1.1\r\n\r\n", HEAD_304, revisit=revisit)
+    head = maker.head(HEAD_304)
+    capture = CaptureRecord(HOME.url, ROUND_2 + 1, "127.0.0.2", b"GET / HTTP/1.1\r\n\r\n", head, revisit=revisit)
     place = warc.write_exchange(capture)
     warc.close()
     row = _visit(HOME, 2, ROUND_2 + 1, "not_modified", fetch_status=304, fetch_s=0.1, is_changed=False)
@@ -150,9 +174,10 @@ def _second_round(maker: LakeMaker, home: Row) -> None:
         maker.state(2, state, ROUND_2, after_s, {"planned": 1, "planned_hosts": 1, "new_urls": 0, "outcomes": 1})
 
 
-def _stored(warc: WarcFile, at: Url, number: int, when: float, more: Row) -> Row:
-    place = warc.write_exchange(CaptureRecord(at.url, when, "127.0.0.2", b"GET / HTTP/1.1\r\n\r\n", HEAD, BODY))
-    row = _visit(at, number, when, "success", fetch_status=200, fetch_s=0.05, title="Wren", content_length=len(BODY))
+def _stored(maker: LakeMaker, warc: WarcFile, at: Url, after_s: float, more: Row) -> Row:
+    when, body, head = ROUND_1 + after_s, BODY + maker.dirt.encode(), maker.head(HEAD)
+    place = warc.write_exchange(CaptureRecord(at.url, when, "127.0.0.2", b"GET / HTTP/1.1\r\n\r\n", head, body))
+    row = _visit(at, 1, when, "success", fetch_status=200, fetch_s=0.05, title="Wren", content_length=len(BODY))
     digest = {"content_digest": payload_digest(BODY), "content_mime_detected": "text/html"}
     return {**row, **_where(warc, place), **digest, "links_found": 0, "links_kept": 0, **more}
 

@@ -154,7 +154,7 @@ def test_a_full_disk_ends_the_attempt_and_shows_nothing(
         assert not list(small.rglob("*.open"))
         store = Store.open(str(small / "lake"))
         sealed = {Path(path).name.removesuffix(".parquet") for path in store.list("crawl-data") if "/outcomes/" in path}
-        warcs = {Path(path).name.removesuffix(".warc.gz") for path in store.list("crawl-data") if "/warc/" in path}
+        warcs = {Path(path).name.removesuffix("-warc.warc.gz") for path in store.list("crawl-data") if "/warc/" in path}
         assert sealed <= warcs
         assert len(warcs - sealed) <= 1
     finally:

@@ -23,6 +23,7 @@ from jobs.crawl_round import crawl_round
 from jobs.repair import Repaired, repair
 from jobs.verify import verify
 from tests.fetch.warc_reading import members
+from tests.jobs.exact_json import assert_json_is_exact
 from tests.spark.contents import contents, different
 from tests.spark.damaged import (
     HOUR_S,
@@ -72,7 +73,9 @@ def run(spark: SparkSession, store: Store, capfd: pytest.CaptureFixture[str]) ->
         capfd.readouterr()
         code = invoke([*words, "--lake", store.uri, "--json"])
         said = capfd.readouterr().out
-        return code, json.loads(said) if said else None
+        found = json.loads(said) if said else None
+        assert_json_is_exact(found)
+        return code, found
 
     return command
 

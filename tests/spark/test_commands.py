@@ -15,6 +15,7 @@ from crawler.tables.lock import current_holder
 from jobs import exits
 from jobs.cli import invoke
 from jobs.demo import demo_settings
+from tests.jobs.exact_json import assert_json_is_exact
 from tests.web.demo import DemoWeb
 from tests.web.sites import Scale
 
@@ -83,6 +84,9 @@ def test_a_crawl_of_a_lake_where_nothing_is_due_asks_nothing(orbweaver: Crawl, w
     code, out, _ = orbweaver("crawl", "--rounds", "2")
     assert code == 0
     assert out.startswith("no round was run: nothing is due; the next is at 2")
+    code, out, _ = orbweaver("crawl", "--rounds", "2", "--json")
+    facts = json.loads(out)
+    assert (code, facts["rounds"], facts["ended_by"], facts["report"]) == (0, [], "nothing_due", None)
     assert len(web.requests()) == before
 
 
@@ -90,6 +94,7 @@ def test_a_round_ahead_of_time_asks_conditionally(orbweaver: Crawl, web: DemoWeb
     before = len(web.requests())
     code, out, _ = orbweaver("round", "--at", "+15d", "--json")
     assert (code, json.loads(out)["state"]) == (0, "COMMITTED")
+    assert_json_is_exact(json.loads(out))
     again = [request for request in web.requests()[before:] if request.path != "/robots.txt"]
     assert 304 in {request.status for request in again}
 
@@ -114,5 +119,7 @@ def test_maintenance_changes_no_answer(orbweaver: Crawl, web: DemoWeb) -> None:
         return [status["frontier"], status["committed"]["round"], why, report]
 
     before = answers()
-    assert orbweaver("maintain")[0] == 0
+    code, out, _ = orbweaver("maintain", "--json")
+    assert code == 0
+    assert_json_is_exact(json.loads(out))
     assert answers() == before

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from crawler import schemas
 from jobs.exits import BAD_USE, Stop
+from jobs.output import json_text, say_row
 from jobs.sql import named_in, query
 from tests.spark.crawled import Crawl
 
@@ -63,6 +64,38 @@ def test_an_answer_is_what_json_knows(spark: SparkSession) -> None:
     assert [row[:2] + row[3:] for row in rows] == [[1, None, [1, 2]]]
     assert str(rows[0][2]).startswith("2026-11-2")
     assert query(spark, "SELECT id FROM range(10)", 3)[1] == [[0], [1], [2]]
+
+
+def test_an_answer_in_json_is_exact_whatever_the_time_zone(spark: SparkSession) -> None:
+    statement = """
+        SELECT * FROM VALUES
+            (1L, TIMESTAMP '2026-11-21T23:00:00.123456Z', array(-9223372036854775808L, 7L), 9007199254740993L, 0.0D)
+            AS found(url_key, fetch_time, links, many, retry_at)
+    """
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert zone
+    for one in ("Asia/Kolkata", "UTC"):
+        spark.conf.set("spark.sql.session.timeZone", one)
+        names, rows = query(spark, statement, 5)
+        [read] = json.loads(json_text([dict(zip(names, row, strict=True)) for row in rows]))
+        assert read == {
+            "url_key": "1",
+            "fetch_time": "2026-11-21T23:00:00Z",
+            "links": ["-9223372036854775808", "7"],
+            "many": "9007199254740993",
+            "retry_at": "1970-01-01T00:00:00Z",
+        }
+    spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_text_of_the_web_stays_in_its_cell(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    """Tabs and line ends part cells and rows; escapes would act on the terminal."""
+    statement = "SELECT 'a\\tb\\nc' AS one, concat(char(27), '[2J', char(133), char(8238)) AS other, NULL AS nothing"
+    names, rows = query(spark, statement, 5)
+    capfd.readouterr()
+    for row in (names, *rows):
+        say_row(row)
+    assert capfd.readouterr().out.splitlines()[1].startswith("a\\x09b\\x0ac\t\\x1b[2J")
 
 
 @pytest.mark.parametrize(
