@@ -23,6 +23,7 @@ _TAG = re.compile(
     rb"""(?P<attributes>(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+)>""",
     re.IGNORECASE | re.DOTALL,
 )
+_MARKUP = re.compile(r"</[a-z]|<(?:a|area|base|i?frame|link|meta)[\s/]", re.IGNORECASE)
 _ENDS = {name.encode(): re.compile(rb"</%s(?=[\t\n\f\r />])" % name.encode(), re.IGNORECASE) for name in _SWALLOWING}
 _RELATION = re.compile(r"[\w-]+")  # separated by spaces, says the standard; by commas and the like, say some pages
 _FOLLOWED_RELATIONS = frozenset({"canonical", "next", "alternate"})
@@ -175,15 +176,21 @@ def _sort_out(tree: LexborHTMLParser, page: Page, findings: Findings) -> tuple[l
     may have swallowed markup."""
     invisible = []
     has_swallowed = False
-    add_link = findings.add_link
+    followed = findings.followed
     for node in tree.css(_SELECTOR):
         tag = node.tag or ""
         if tag == "a":
             attributes = node.attributes
-            add_link(href_of(attributes), relations_of(attributes))
+            if (href := attributes.get("href")) is None:
+                href = attributes.get("xlink:href")
+            if relations := attributes.get("rel"):
+                findings.add_link(href, _RELATION.findall(relations.lower()))
+            elif href:
+                followed[href] = None
             continue
-        if tag in _SWALLOWING:
-            has_swallowed = has_swallowed or tag == "template" or (node.child is not None and "<" in node.text())
+        if tag in _SWALLOWING and (node.child is not None or tag == "template"):
+            text = node.text()
+            has_swallowed = has_swallowed or tag == "template" or ("<" in text and _MARKUP.search(text) is not None)
         if tag == "title":
             if page.title is None and (node.parent is None or node.parent.tag != "svg"):
                 page.title = " ".join(node.text().split())

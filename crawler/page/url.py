@@ -32,6 +32,7 @@ _SLASHES = re.compile(r"(?<!:)/{2,}")
 _SESSION = r"_?(?:l|j|bv_)?(?:sid|sessionid)|phpsessid|aspsessionid[a-z]*|cfid|cftoken|oscsid|zenid"
 _SESSION_PATH = re.compile(rf";(?:{_SESSION})=[^/;]*", re.IGNORECASE)
 _ASP_NET_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/)", re.IGNORECASE)
+MAX_BASE_CHARS = 4_096
 SEED = 42  # of every key; Spark's xxhash64 has no other
 
 
@@ -128,14 +129,15 @@ class UrlPolicy:
 
 
 def resolved_base(href: str | None, url: str) -> str:
-    """The base that a document at `url` declares as `href`; the URL itself where that is not http(s)."""
+    """The base that a document at `url` declares as `href`; the URL itself where that is not http(s), or so long that
+    every relative link would cost a copy of it."""
     if href is None:
         return url
     try:
         base = can_ada.parse(url) + href
     except (ValueError, TypeError):
         return url
-    return base.href if base.protocol in ("http:", "https:") else url
+    return base.href if base.protocol in ("http:", "https:") and len(base.href) <= MAX_BASE_CHARS else url
 
 
 def host_key(host: str) -> int:

@@ -27,7 +27,6 @@ from crawler.page.url import resolved_base
 
 MAX_DEPTH = 1_000
 MAX_TEXT_BYTES = 65_536  # of an element
-MAX_BASE_CHARS = 4_096
 _TOKEN = re.compile(
     rb"""<(?:
       !--(?:.*?-->|.*)
@@ -140,7 +139,7 @@ class _Walk:
             return
         base = self._bases[-1][1] if self._bases else None
         if attributes and b"xml:base" in attributes and (declared := _attributes(attributes).get("xml:base")):
-            base = _base(declared, base or self._url)
+            base = resolved_base(declared.value if declared.is_sure else None, base or self._url)
             if not is_empty:
                 self._bases.append((len(self._open), base))
         if name in self._wanted:
@@ -246,14 +245,6 @@ def _resolved(text: str) -> tuple[str, bool]:
         return html5.get(name, match[0]) if name else ""
 
     return (_REFERENCE.sub(meant, text), is_sure) if "&" in text else (text, True)
-
-
-def _base(declared: Text, enclosing: str) -> str:
-    """The base in an element that declares one. What makes no sense declares none."""
-    if not declared.is_sure or len(declared.value) > MAX_BASE_CHARS:
-        return enclosing
-    base = resolved_base(declared.value, enclosing)
-    return base if len(base) <= MAX_BASE_CHARS else enclosing
 
 
 def _joined(base: str, address: str) -> str:

@@ -161,6 +161,7 @@ def test_mending_is_never_slow(part: str) -> None:
         ("<base href='data:text/html,x'>", URL),
         ("<base href='http://['>", URL),
         ("<base href=''>", URL),
+        (f"<base href='/{'x' * 4_096}/'>", URL),
     ],
 )
 def test_base(module: DocumentModule, html: str, base: str) -> None:
@@ -262,13 +263,18 @@ def pages(draw: st.DrawFn) -> str:
     """Pages without errors, on which a browser's tree and the plain sequence of tags agree."""
     parts = []
     for _ in range(draw(st.integers(0, 8))):
-        kind = draw(st.sampled_from(["a", "area", "iframe", "p", "div", "noscript", "script", "template", "h1"]))
+        kind = draw(st.sampled_from(["a", "area", "iframe", "p", "div", "noscript", "script", "template", "h1", "svg"]))
         address = draw(TEXTS).replace("'", "&#39;")
-        rel = draw(st.sampled_from(["", " rel=nofollow", " rel='me'"]))
+        rel = draw(st.sampled_from(["", " rel=nofollow", " rel='me'", " rel='me,nofollow'"]))
         attribute = "src" if kind == "iframe" else "href"
         inner = draw(TEXTS) if kind not in ("area", "iframe") else ""
         close = "" if kind == "area" else f"</{kind}>"
-        parts.append(f"<{kind} {attribute}='{address}'{rel}>{inner}{close}")
+        if kind == "svg":
+            parts.append(f"<svg><a xlink:href='{address}'{rel}>{inner}</a></svg>")
+        elif kind in ("script", "iframe", "template") and draw(st.booleans()):
+            parts.append(f"<{kind} {attribute}='{address}'{rel}/>")
+        else:
+            parts.append(f"<{kind} {attribute}='{address}'{rel}>{inner}{close}")
     return f"<!doctype html><html><head><title>{draw(TEXTS)}</title></head><body>{''.join(parts)}</body></html>"
 
 
