@@ -128,7 +128,7 @@ class PageSettings(Section):
 
 @dataclass(frozen=True)
 class DuplicateSettings(Section):
-    links: Follow = "skip"
+    links: Follow = "demote"
 
 
 @dataclass(frozen=True)

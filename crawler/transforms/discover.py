@@ -14,8 +14,9 @@ UNLIMITED_DEPTH = 1_000_000
 def link_tier(marked: DataFrame, settings: Settings) -> DataFrame:
     """The pages whose links count, with the least tier they give (`link_tier`).
 
-    Links of a payload or text duplicate and of a near-duplicate are followed, demoted to the lowest tier, or skipped,
-    as the settings say for each kind.
+    Links of a payload duplicate, and those of equal or nearly equal text, are followed, demoted to the lowest tier, or
+    skipped, as the settings say for each kind. Equal bytes elsewhere mean other URLs where their links are relative;
+    a demoted link to what the original links to as well keeps the original's tier, since the least one wins.
     """
     kind = F.col("match.kind")
     rule = (
