@@ -12,12 +12,13 @@ from crawler.fetch.parsing import Document, PageParser
 from crawler.fetch.policies import fingerprinter, product_token, url_filters, url_policy
 from crawler.fetch.warc import CaptureRecord, Revisit, Tls, payload_digest
 from crawler.page.coding import DecodedBody, decode_content
+from crawler.page.content import MimeTypes
 from crawler.page.directives import from_headers
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import FoundAs, UrlFilters
 from crawler.page.fingerprint import payload_checksum
 from crawler.page.links import LinkReader
-from crawler.page.mime import essence
-from crawler.page.model import FAILED, OK, Page
+from crawler.page.mime import essence, sniff
+from crawler.page.model import FAILED, NOT_PARSED, OK, Page
 from crawler.page.url import Refusal, Url, UrlPolicy
 from crawler.records import Outcome, PlannedUrl
 from crawler.settings import Settings
@@ -55,6 +56,8 @@ class Capturer:
         self._links = LinkReader(policy, filters, settings.page.max_links)
         self._prints = fingerprinter(settings)
         self._token = product_token(settings.crawl)
+        self._unparsed = MimeTypes(settings.content.unparsed_types)
+        self._unstored = MimeTypes(settings.content.unstored_types)
 
     async def capture(self, exchange: Exchange, planned: PlannedUrl) -> Capture:
         """The capture of a request for `planned`."""
@@ -74,6 +77,11 @@ class Capturer:
             row["content_digest"] = planned.content_digest
         elif outcome in IS_REDIRECT:
             self._read_redirect(capture, exchange, planned)
+        if exchange.unread_type not in (None, row["content_mime_type"]):
+            row["content_mime_detected"] = exchange.unread_type
+        mime_type = row["content_mime_detected"] or row["content_mime_type"] or ""
+        if capture.outcome is not Outcome.NOT_MODIFIED and mime_type in self._unstored:
+            _leave_body_out(row, exchange)
         capture.record = _record(exchange, capture, planned)
         return capture
 
@@ -92,6 +100,8 @@ class Capturer:
             row["outcome"], row["reason"] = str(Outcome.NOT_MODIFIED), "same_payload"
             return None
         content_type = exchange.header("content-type")
+        if self._unparsed and (detected := sniff(decoded.body, content_type, planned.url)) in self._unparsed:
+            return Page(detected, NOT_PARSED, base=planned.url)
         page = self._parser.parse_here(Document(decoded.body, planned.url, content_type))
         if page is None:
             del decoded
@@ -140,7 +150,7 @@ class Capturer:
             return
         obeys = self._settings.page.obey_nofollow
         hrefs = page.hrefs if obeys else [*page.hrefs, *page.nofollow_hrefs]
-        links = self._links.read(hrefs, page.base, depth)
+        links = self._links.read(hrefs, page.base, depth, "sitemap" if page.is_index else "link")
         refused, forbidden = links.refused, page.nofollow if obeys else 0
         if obeys and "nofollow" in directives:
             forbidden += len(links.urls)
@@ -164,12 +174,28 @@ class Capturer:
             row["reason"] = f"redirect_{target.reason}"
             return
         row["fetch_redirect"] = target.url
-        refusal = "to_itself" if target.key == planned.url_key else self._filters.refuse(target, planned.depth + 1)
+        hops = self._hops_to(planned)
+        refusal: str | None = "to_itself"
+        if target.key != planned.url_key:
+            depth, found_as = _place_of(planned, hops)
+            refusal = self._filters.refuse(target, depth, found_as)
         if refusal:
             row["reason"] = f"redirect_{refusal}"
             return
-        row["redirect_key"] = target.key
+        row["redirect_key"], row["seed_hops"] = target.key, hops
         capture.found, capture.source = [target], "redirect"
+
+    def _hops_to(self, planned: PlannedUrl) -> int | None:
+        """By how many redirects a seed leads to what it redirects to; None when that is no seed."""
+        hops = (planned.seed_hops or 0) + 1
+        return hops if planned.is_seed and hops <= self._settings.scope.seed_redirects else None
+
+
+def _place_of(planned: PlannedUrl, hops: int | None) -> tuple[int, FoundAs]:
+    """The depth and the kind of what a URL redirects to: that of a seed is one (`hops`), that of a sitemap may be."""
+    if hops is not None:
+        return 0, "seed"
+    return planned.depth + 1, "sitemap" if planned.source == "sitemap" else "link"
 
 
 def record_of(exchange: Exchange, url: str) -> CaptureRecord:
@@ -186,6 +212,12 @@ def record_of(exchange: Exchange, url: str) -> CaptureRecord:
         tls=Tls(exchange.tls.protocol, exchange.tls.cipher) if exchange.tls else None,
         metadata={"fetchTimeMs": str(round(exchange.duration_s * 1_000))},
     )
+
+
+def _leave_body_out(row: Row, exchange: Exchange) -> None:
+    """Of the exchange only the head is stored, so that no later visit may refer to its body."""
+    exchange.drop_body()
+    row["content_truncated"], row["content_length"], row["content_digest"] = exchange.truncated, 0, None
 
 
 def _payload(exchange: Exchange) -> bytes | BinaryIO:

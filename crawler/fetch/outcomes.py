@@ -28,7 +28,7 @@ def outcome_of(exchange: Exchange, planned: PlannedUrl) -> Outcome:
         return exchange.failure
     status = exchange.status
     if 200 <= status < 300:
-        return Outcome.SUCCESS
+        return Outcome.UNWANTED_TYPE if exchange.unread_type else Outcome.SUCCESS
     if status == 304:
         is_asked_for = bool(planned.etag or planned.last_modified)
         return Outcome.NOT_MODIFIED if is_asked_for else Outcome.PROTOCOL_ERROR
@@ -73,6 +73,8 @@ def answered_row(planned: PlannedUrl, outcome: Outcome, exchange: Exchange) -> R
     row["content_length"] = exchange.body_size
     row["etag"] = _bounded(exchange.header("etag"))
     row["last_modified"] = _bounded(exchange.header("last-modified"))
+    if exchange.unread_type is not None:
+        row["reason"] = f"body not read: {exchange.unread_type}"
     if outcome is Outcome.PROTOCOL_ERROR:
         row["reason"] = "not_modified_unasked"
     return row

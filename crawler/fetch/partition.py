@@ -104,7 +104,8 @@ class _Partition:
         self._politeness = Politeness(fetch, clock, task.partitions, resumed_at, task.earlier_until)
         self._resolver = resolver_for(fetch, clock)
         agent = user_agent(settings.crawl)
-        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)
+        unread = settings.content.deny_types
+        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease, unread)
         self._parser = PageParser(settings.page, token)
         self._robots = RobotsDesk(network, recorder, policy, filters, token, task.partitions)
         capturer = Capturer(settings, policy, filters, self._parser)

@@ -142,7 +142,8 @@ class RobotsDesk:
         host.quest, host.is_out = None, False
         found = [self.policy.canonical(link) for link in rules.sitemaps]
         urls = [url for url in found if not isinstance(url, Refusal)]
-        self.recorder.discover([url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH) is None], "sitemap")
+        wanted = [url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH, "sitemap") is None]
+        self.recorder.discover(wanted, "sitemap")
 
     def _fail(self, host: HostRun, quest: RobotsQuest, exchange: Exchange | None) -> float:
         """The server is unreachable: come back later, or give the scheme up for this round."""

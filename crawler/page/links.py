@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import FoundAs, UrlFilters
 from crawler.page.url import Refusal, Url, UrlPolicy
 
 # An href that means the page it stands on, so that it differs from page to page of a folder.
@@ -52,11 +52,14 @@ class LinkReader:
         self._known: dict[str, dict[str, _Verdict]] = {}
         self._room = memory_bytes
 
-    def read(self, hrefs: Sequence[str], base: str, depth: int) -> Links:
+    def read(self, hrefs: Sequence[str], base: str, depth: int, found_as: FoundAs = "link") -> Links:
         """The links that `hrefs` mean on a page whose base is `base`; `depth` is theirs, the page's own plus one."""
         if self._policy.rules.strip_fragment:
             hrefs = list(dict.fromkeys([href.partition("#")[0] for href in hrefs]))
-        verdicts = self._verdicts(hrefs, base)
+        if found_as == "link":
+            verdicts = self._verdicts(hrefs, base)
+        else:  # seldom, and not to be remembered: of a link the verdict may be another
+            verdicts = [self._settle(href, base, found_as) for href in hrefs]
         accepted: dict[int, Url] = {}
         refused: dict[str, str] = {}
         for verdict in verdicts:
@@ -64,7 +67,7 @@ class LinkReader:
                 accepted[verdict.key] = verdict
             else:
                 refused[verdict[0]] = verdict[1]
-        urls = self._by_depth(list(accepted.values()), depth, refused)
+        urls = self._by_depth(list(accepted.values()), depth, found_as, refused)
         links = Links(urls[: self._max_links], len(urls) + len(refused))
         for reason in refused.values():
             links.refused[reason] = links.refused.get(reason, 0) + 1
@@ -108,23 +111,23 @@ class LinkReader:
         known[href] = verdict
         self._room -= _ENTRY_BYTES + 2 * len(href)
 
-    def _settle(self, href: str, base: str) -> _Verdict:
+    def _settle(self, href: str, base: str, found_as: FoundAs = "link") -> _Verdict:
         if len(href) > self._filters.max_raw_length:
             return _Refused(href, "raw_too_long")
         url = self._policy.canonical(href, base)
         if isinstance(url, Refusal):
             return _Refused(href, url.reason)
-        reason = self._filters.refuse_at_any_depth(url)
+        reason = self._filters.refuse_at_any_depth(url, found_as)
         return url if reason is None else _Refused(url.url, reason)
 
-    def _by_depth(self, urls: list[Url], depth: int, refused: dict[str, str]) -> list[Url]:
+    def _by_depth(self, urls: list[Url], depth: int, found_as: FoundAs, refused: dict[str, str]) -> list[Url]:
         """What depends on the depth is not remembered. Refusals are added to `refused`."""
         filters = self._filters
         if depth <= filters.max_depth and not filters.has_further:
             return urls
         kept = []
         for url in urls:
-            reason = filters.refuse(url, depth)
+            reason = filters.refuse(url, depth, found_as)
             if reason is None:
                 kept.append(url)
             else:

@@ -28,6 +28,7 @@ class Page:
     nofollow_hrefs: list[str] = field(default_factory=list)
     base: str = ""
     source: str = "link"  # link, sitemap, feed: how the hrefs are found
+    is_index: bool = False  # of sitemaps: the hrefs are those of sitemaps
     robots_metas: list[tuple[str, str]] = field(default_factory=list)  # (name, content), lower case
     directives: frozenset[str] = frozenset()  # of `robots` and of our product token: noindex, nofollow, noarchive, ...
     charset: str | None = None  # WHATWG name

@@ -39,6 +39,7 @@ class SitemapModule:
             if root not in _SITEMAP_ROOTS:
                 page.parse_status = NOT_PARSED
                 return page
+        page.is_index = root == _SITEMAP_ROOTS[1]
         page.hrefs = list(hrefs)[: -1 if is_cut(body) else None]
         return page
 

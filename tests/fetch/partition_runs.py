@@ -15,7 +15,15 @@ from crawler.fetch.segments import read_host_states, read_outcomes
 from crawler.page.url import url_key
 from crawler.records import PartitionTask, SealedSegment
 from crawler.schemas import HOST_COLUMNS, PLANS, arrow_schema
-from crawler.settings import FetchSettings, PageSettings, ScopeSettings, SegmentSettings, Settings
+from crawler.settings import (
+    ContentSettings,
+    FetchSettings,
+    FilterSettings,
+    PageSettings,
+    ScopeSettings,
+    SegmentSettings,
+    Settings,
+)
 from crawler.storage import Store
 
 Row = dict[str, Any]
@@ -43,6 +51,9 @@ class Run:
     fetch: Row = field(default_factory=dict)
     segment: Row = field(default_factory=dict)
     page: Row = field(default_factory=dict)
+    content: Row = field(default_factory=dict)
+    filters: Row = field(default_factory=dict)
+    scope: Row = field(default_factory=lambda: {"mode": "web"})
     sealed: list[SealedSegment] = field(default_factory=list)
 
     @property
@@ -64,7 +75,9 @@ class Run:
             fetch=FetchSettings(**fetch | {"max_crawl_delay_s": 1.0} | self.fetch),  # type: ignore[arg-type]  # a table of cases is looser than the types
             segment=SegmentSettings(**self.segment),
             page=PageSettings(**self.page),
-            scope=ScopeSettings(mode="web"),
+            filters=FilterSettings(**self.filters),
+            content=ContentSettings(**self.content),
+            scope=ScopeSettings(**self.scope),
         )
 
     def task(self, time_s: float = 30.0) -> PartitionTask:

@@ -38,6 +38,7 @@ class LittleCrawl:
     @property
     def in_force(self) -> Settings:
         """The settings of the test, for this web."""
+        self.folder.mkdir(exist_ok=True)
         names = self.folder / "hosts"
         names.write_text("".join(f"127.0.0.1 {host}\n" for host in self.hosts))
         fetch = FetchSettings(
