@@ -70,6 +70,7 @@ OUTCOME_COLUMNS = (
     Column("warc_record_type", "string", "response or revisit."),
     Column("warc_date", "string", "WARC-Date of that record."),
     Column("partition", "int", "Fetch partition."),
+    Column("seed_hops", "int", "Of a seed whose redirect target is a seed then: redirects from a line to that target."),
 )
 
 OUTCOMES = Table("outcomes", "file", "The outcomes of a segment; its creation seals the segment.", OUTCOME_COLUMNS)

@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     PROTOCOL_ERROR = "protocol_error"
     HEADERS_TOO_LARGE = "headers_too_large"
     UNSUPPORTED_SCHEME = "unsupported_scheme"
+    UNWANTED_TYPE = "unwanted_type"  # its body was not read: `content.deny_types` has its type
     QUARANTINED = "quarantined"  # its content stopped our own code
     HOST_FAILED = "host_failed"  # not asked: its host was out of the round
     NOT_REACHED = "not_reached"  # not asked: the time box of the partition was over
@@ -68,6 +69,13 @@ class PlannedUrl:
     content_digest: str | None = None  # sha1 of the stored payload, base32, without label
     digest_record_id: str | None = None  # WARC record that holds it, `<urn:uuid:...>`
     digest_date: str | None = None  # WARC-Date of that record, `2026-01-31T12:00:00Z`
+    seed_hops: int | None = None  # of a seed: the redirects from a line of the inbox to here
+    source: str | None = None  # seed, link, redirect, sitemap, feed
+
+    @property
+    def is_seed(self) -> bool:
+        """True when no link led here."""
+        return self.depth == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,11 @@ VISIT_COLUMNS = (
     Column("depth", "int", "Links followed from a seed to here on the way of its discovery; 0 for a seed."),
     Column("source_key", "bigint", "Key of the page or redirect it was first found on; null for a seed."),
     Column("source", "string", "How it was found: seed, link, redirect, sitemap, feed."),
-    Column("status", "string", "What we know of it: unfetched, fetched, not_modified, redir_temp, redir_perm, gone."),
+    Column(
+        "status",
+        "string",
+        "What we know of it: unfetched, fetched, not_modified, redir_temp, redir_perm, gone, unwanted.",
+    ),
     Column("failures", "int", "Failed visits in a row; sets the back-off of 1, 2, 4, 8 weeks."),
     Column("visits", "int", "Requests made for it in all rounds."),
     Column("changes", "int", "How many of those visits found another payload than the one before."),
@@ -64,6 +68,7 @@ VISIT_COLUMNS = (
     Column("digest_date", "string", "WARC-Date of that record."),
     Column("due_at", "timestamp", "Scheduling time from which the next visit may be planned."),
     Column("tier", "int", "Front queue: 0 is served first; partition of the calendar."),
+    Column("seed_hops", "int", "Of a seed: redirects from a line of the inbox to here, 0 for the line itself."),
 )
 
 FRONTIER = Table(
@@ -202,16 +207,18 @@ SEGMENTS = Table(
 SEEDS = Table(
     "seeds",
     "log",
-    "A line of the inbox and the verdict on it.",
+    "A line of the inbox and the verdict on it, or what a seed redirected to, which is a seed as well.",
     (
         Column("round", "int", "Round that took it in."),
-        Column("line", "string", "The line as given, bounded."),
+        Column("line", "string", "The line as given, bounded; null for what a seed redirected to."),
         Column("url_key", "bigint", "Key of the canonical URL; null when refused."),
         Column("url", "string", "Canonical URL; null when refused."),
         Column("host", "string", "Its host."),
         Column("registered_domain", "string", "Its registered domain; with hosts it makes the scope."),
         Column("verdict", "string", "admitted, known, or the reason of the refusal."),
-        Column("inbox_file", "string", "File it came in."),
+        Column("inbox_file", "string", "File it came in; null for what a seed redirected to."),
+        Column("redirected_from", "string", "The seed that redirected here in that round; null for a line."),
+        Column("seed_hops", "int", "Redirects from a line of the inbox to here; null for a line."),
     ),
     sorted_by=("round",),
 )

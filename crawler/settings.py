@@ -110,14 +110,50 @@ class FilterSettings(Section):
     max_segment_repeats: Count = 2
     deny_domains: tuple[str, ...] = ()
     deny_prefixes: tuple[str, ...] = ()
+    deny_suffixes: tuple[str, ...] = (
+        *(".iso", ".img", ".dmg", ".vmdk", ".vdi", ".vhd", ".vhdx", ".qcow2", ".ova", ".wim", ".toast"),
+        *(".zip", ".zipx", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".lzma", ".lz"),
+        *(".lz4", ".zst", ".tzst", ".z", ".cab", ".cpio", ".arj", ".lzh", ".jar", ".war", ".bin"),
+        *(".exe", ".msi", ".msix", ".deb", ".rpm", ".apk", ".aab", ".ipa", ".pkg", ".appimage", ".snap"),
+        *(".flatpak", ".xpi", ".crx", ".whl", ".gem", ".nupkg"),
+        *(".mp3", ".m4a", ".m4b", ".aac", ".ogg", ".oga", ".opus", ".flac", ".wav", ".wma", ".aif", ".aiff"),
+        *(".ape", ".mka"),
+        *(".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".wmv", ".flv", ".mpg", ".mpeg", ".ogv", ".3gp", ".vob"),
+        *(".m2ts", ".swf"),
+    )
+    keep_suffixes: tuple[str, ...] = (".xml.gz", ".txt.gz", ".rss.gz", ".atom.gz")
     deny_patterns: tuple[str, ...] = ()
     allow_patterns: tuple[str, ...] = ()
     block_lists: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
+class ContentSettings(Section):
+    deny_types: tuple[str, ...] = (
+        *("audio/*", "video/*", "application/ogg", "application/octet-stream"),
+        *("application/zip", "application/x-zip-compressed", "application/x-7z-compressed", "application/vnd.rar"),
+        *("application/x-rar-compressed", "application/x-rar"),
+        *("application/x-tar", "application/x-gtar", "application/x-bzip2", "application/x-bzip"),
+        *("application/x-xz", "application/zstd", "application/x-lzma", "application/x-compress"),
+        *("application/x-compressed", "application/x-compressed-tar", "application/x-cpio"),
+        *("application/vnd.ms-cab-compressed", "application/java-archive"),
+        *("application/x-iso9660-image", "application/x-cd-image", "application/x-apple-diskimage"),
+        *("application/x-raw-disk-image", "application/x-virtualbox-vdi"),
+        *("application/x-msdownload", "application/x-msdos-program"),
+        *("application/vnd.microsoft.portable-executable", "application/x-msi", "application/x-ms-installer"),
+        *("application/x-debian-package", "application/vnd.debian.binary-package", "application/x-deb"),
+        *("application/x-rpm", "application/x-redhat-package-manager"),
+        *("application/vnd.android.package-archive", "application/x-executable", "application/x-shockwave-flash"),
+        *("application/vnd.flatpak", "application/x-xpinstall"),
+    )
+    unparsed_types: tuple[str, ...] = ()
+    unstored_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ScopeSettings(Section):
     mode: Literal["hosts", "domains", "web"] = "domains"
+    seed_redirects: Annotated[int, Ge(0), Le(20)] = 5
 
 
 @dataclass(frozen=True)
@@ -133,7 +169,7 @@ class PageSettings(Section):
 
 @dataclass(frozen=True)
 class DuplicateSettings(Section):
-    links: Follow = "skip"
+    links: Follow = "demote"
 
 
 @dataclass(frozen=True)
@@ -174,6 +210,7 @@ class Settings:
     segment: SegmentSettings = field(default_factory=SegmentSettings)
     url: UrlSettings = field(default_factory=UrlSettings)
     filters: FilterSettings = field(default_factory=FilterSettings)
+    content: ContentSettings = field(default_factory=ContentSettings)
     scope: ScopeSettings = field(default_factory=ScopeSettings)
     page: PageSettings = field(default_factory=PageSettings)
     duplicates: DuplicateSettings = field(default_factory=DuplicateSettings)

@@ -20,6 +20,8 @@ Fault = tuple[str, str]
 
 MAIL = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+"
 WEB = r"https?://[!-'*-~]+"
+SUFFIX, SUFFIXES = r"\.[^\s/?#]+", 'endings of a path that begin with a dot, such as [".iso", ".tar.gz"]'
+MIME, MIMES = r"\*/\*|[\w!#$&^.+-]+/(\*|[\w!#$&^.+-]+)", 'MIME types, such as ["application/zip", "audio/*"]'
 
 
 class Rule(NamedTuple):
@@ -86,6 +88,10 @@ def _matches(pattern: str, text: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
+def _are_all(pattern: str, texts: Sequence[str]) -> bool:
+    return all(_matches(pattern, text) for text in texts)
+
+
 RULES = (
     Rule("crawl.name", lambda s: _matches(r"[A-Za-z0-9][A-Za-z0-9-]*", s.crawl.name), "letters, digits and hyphens"),
     Rule(
@@ -110,6 +116,11 @@ RULES = (
         lambda s: BAD_PORTS.isdisjoint(s.filters.ports),
         f"ports that no other protocol has; never asked are {', '.join(map(str, sorted(BAD_PORTS)))}",
     ),
+    Rule("filters.deny_suffixes", lambda s: _are_all(SUFFIX, s.filters.deny_suffixes), SUFFIXES),
+    Rule("filters.keep_suffixes", lambda s: _are_all(SUFFIX, s.filters.keep_suffixes), SUFFIXES),
+    Rule("content.deny_types", lambda s: _are_all(MIME, s.content.deny_types), MIMES),
+    Rule("content.unparsed_types", lambda s: _are_all(MIME, s.content.unparsed_types), MIMES),
+    Rule("content.unstored_types", lambda s: _are_all(MIME, s.content.unstored_types), MIMES),
     Rule("filters.block_lists", lambda s: all(Path(f).is_file() for f in s.filters.block_lists), "files that exist"),
     Rule("filters.deny_patterns", lambda s: _are_patterns(s.filters.deny_patterns), "regular expressions (RE2)"),
     Rule("filters.allow_patterns", lambda s: _are_patterns(s.filters.allow_patterns), "regular expressions (RE2)"),

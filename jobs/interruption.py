@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from jobs.exits import INTERRUPTED, TERMINATED
+from jobs.output import say
 
 if TYPE_CHECKING:
     from crawler.tables.lake import Lake
@@ -50,7 +51,7 @@ class _Interruption:
         if self.ask_to_seal is None or self.received is not None:
             raise self.verdict(signal.Signals(number))
         self.received = signal.Signals(number)
-        print("orbweaver: stopping; what was fetched is being sealed", file=sys.stderr, flush=True)
+        say("orbweaver: stopping; what was fetched is being sealed", sys.stderr)
         signal.setitimer(signal.ITIMER_REAL, SEALING_S)
         self.ask_to_seal()
 

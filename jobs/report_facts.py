@@ -20,7 +20,9 @@ from jobs.words import instant
 
 Facts = dict[str, Any]
 SUCCESSES = (Outcome.SUCCESS, Outcome.NOT_MODIFIED, Outcome.REDIRECT_TEMP, Outcome.REDIRECT_PERM)
-DISREGARDED = (Outcome.ROBOTS_DENIED, Outcome.ADDRESS_REFUSED, Outcome.UNSUPPORTED_SCHEME)
+DISREGARDED = (
+    Outcome.ROBOTS_DENIED, Outcome.ADDRESS_REFUSED, Outcome.UNSUPPORTED_SCHEME, Outcome.UNWANTED_TYPE
+)  # fmt: skip
 NOT_REACHED = (Outcome.NOT_REACHED, Outcome.HOST_FAILED)
 CONTENT_KINDS = {"payload": "duplicate_by_hash", "text": "duplicate_by_text", "near": "near_duplicate"}
 
@@ -72,14 +74,22 @@ def round_facts(rnd: Round, settings: Settings) -> Facts:
 
 
 def seed_facts(rnd: Round) -> Facts:
-    """Lines of the inbox that the round took in, by verdict, and how many of the admitted seeds it crawled."""
+    """Lines of the inbox that the round took in, by verdict, and how many of the admitted seeds it crawled; and the new
+    seeds to which seeds redirected, whose turn comes in the next round."""
     where = of_round(rnd.number)
-    lines = rnd.reader.rows(schemas.SEEDS, rnd.versions, ("url_key", "verdict"), where)
+    rows = rnd.reader.rows(schemas.SEEDS, rnd.versions, ("url_key", "verdict", "redirected_from"), where)
+    lines = rows.filter(pc.is_null(rows["redirected_from"]))
     verdicts = _counts(lines, "verdict")
     admitted = lines.filter(pc.equal(lines["verdict"], "admitted"))
     succeeded = rnd.captures.filter(_is_one_of(rnd.captures, SUCCESSES))
     crawled = pc.sum(pc.is_in(admitted["url_key"], succeeded["url_key"].combine_chunks())).as_py() or 0
-    return {"lines": lines.num_rows, "verdicts": verdicts, "crawled": crawled, "uncrawled": admitted.num_rows - crawled}
+    return {
+        "lines": lines.num_rows,
+        "verdicts": verdicts,
+        "crawled": crawled,
+        "uncrawled": admitted.num_rows - crawled,
+        "from_redirects": rows.num_rows - lines.num_rows,
+    }
 
 
 def uri_facts(captures: Rows) -> Facts:

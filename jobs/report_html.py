@@ -84,7 +84,7 @@ def _tables(facts: Facts) -> list[tuple[str, Sequence[str], Rows]]:
     return [
         ("Outcomes", ("outcome", "URIs"), _items(uris["by_outcome"])),
         ("Contents", ("kind", *groups), _contents(facts["contents"])),
-        ("Seeds", ("verdict", "lines"), _items(seeds["verdicts"])),
+        ("Seeds", ("verdict", "lines"), _seeds(seeds)),
         ("Failures and what was not asked", ("outcome", "reason", "URIs"), _failures(uris["failure_reasons"])),
         ("Status codes", ("status", *groups), _groups(facts["by_status"])),
         ("MIME types (by the bytes)", ("type", *groups), _groups(facts["by_mime"])),
@@ -98,6 +98,11 @@ def _tables(facts: Facts) -> list[tuple[str, Sequence[str], Rows]]:
             for one in facts["near_duplicates"]["largest"]
         ]),
     ]  # fmt: skip
+
+
+def _seeds(seeds: Facts) -> Rows:
+    more = {"seeds to which seeds redirect": seeds["from_redirects"]} if seeds["from_redirects"] else {}
+    return _items(seeds["verdicts"] | more)
 
 
 def _items(counts: Mapping[str, int]) -> Rows:

@@ -59,11 +59,14 @@ def _head(facts: Facts) -> Iterator[str]:
 
 
 def _seeds(seeds: Facts) -> list[str]:
-    if not seeds["lines"]:
-        return []
-    crawled = f"{number(seeds['crawled'])} crawled, {number(seeds['uncrawled'])} not crawled"
-    head = f"  {count_of(seeds['lines'], 'line')} from the inbox; {crawled}"
-    return [head, *columns(seeds["verdicts"].items(), "    ")]
+    told = []
+    if seeds["lines"]:
+        crawled = f"{number(seeds['crawled'])} crawled, {number(seeds['uncrawled'])} not crawled"
+        head = f"  {count_of(seeds['lines'], 'line')} from the inbox; {crawled}"
+        told += [head, *columns(seeds["verdicts"].items(), "    ")]
+    if seeds["from_redirects"]:
+        told.append(f"  {count_of(seeds['from_redirects'], 'new seed')} to which seeds redirect, for the next round")
+    return told
 
 
 def _uris(facts: Facts) -> list[str]:

@@ -14,7 +14,7 @@ from crawler.tables.reader import Reader, Row, Rows, pc
 from jobs.words import columns, count_of, duration, instant, lines_of, number
 
 HOUR_S = 3_600
-STATUSES = ("unfetched", "fetched", "not_modified", "redir_temp", "redir_perm", "gone")
+STATUSES = ("unfetched", "fetched", "not_modified", "redir_temp", "redir_perm", "gone", "unwanted")
 TERMS = (("now", 0), ("within a day", 24), ("within a week", 7 * 24), ("within four weeks", 28 * 24))
 LATER = "later"
 

@@ -32,7 +32,14 @@ def _canonical(facts: Facts) -> Iterator[str]:
 
 def _seeds(facts: Facts) -> Iterator[str]:
     for seed in facts.get("seeds", ()):
-        yield f"seed      round {seed['round']}: {seed['verdict']} ({seed['inbox_file']})"
+        yield f"seed      round {seed['round']}: {seed['verdict']} ({_way(seed)})"
+
+
+def _way(seed: Facts) -> str:
+    """How a seed came: in a file, or by the redirect of another seed."""
+    if seed["inbox_file"]:
+        return str(seed["inbox_file"])
+    return f"{seed['redirected_from']} redirects here, {count_of(seed['seed_hops'], 'redirect')} from the inbox"
 
 
 def _known(facts: Facts) -> Iterator[str]:
@@ -71,7 +78,7 @@ def _captures(facts: Facts) -> Iterator[str]:
 
 def _details(row: Facts) -> Iterator[str]:
     if row["fetch_redirect"]:
-        yield f"redirects to {row['fetch_redirect']}"
+        yield f"redirects to {row['fetch_redirect']}{', which is a seed, too' if row['seed_hops'] else ''}"
     if row["duplicate_kind"]:
         original = row["duplicate_of_url"] or f"key {row['duplicate_of_key']}"
         kind = f"{row['duplicate_kind']} duplicate ({row['similarity']:.2f})"

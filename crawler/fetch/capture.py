@@ -13,11 +13,12 @@ from crawler.fetch.policies import product_token, url_filters, url_policy
 from crawler.fetch.warc import CaptureRecord, Revisit, Tls, payload_digest
 from crawler.page.content import Content, Document
 from crawler.page.directives import from_headers
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import FoundAs, UrlFilters
 from crawler.page.links import LinkReader, Links
 from crawler.page.mime import essence
 from crawler.page.model import FAILED, KILLED, Page
 from crawler.page.url import Refusal, Url, UrlPolicy
+from crawler.page.wanted import MimeTypes
 from crawler.records import Outcome, PlannedUrl
 from crawler.settings import Settings
 
@@ -53,6 +54,7 @@ class Capturer:
         self._parser = parser
         self._links = LinkReader(policy, filters, settings.page.max_links)
         self._token = product_token(settings.crawl)
+        self._unstored = MimeTypes(settings.content.unstored_types)
 
     async def capture(self, exchange: Exchange, planned: PlannedUrl) -> Capture:
         """The capture of a request for `planned`."""
@@ -72,6 +74,11 @@ class Capturer:
             row["content_digest"] = planned.content_digest
         elif outcome in IS_REDIRECT:
             self._read_redirect(capture, exchange, planned)
+        if exchange.unread_type not in (None, row["content_mime_type"]):
+            row["content_mime_detected"] = exchange.unread_type
+        mime_type = row["content_mime_detected"] or row["content_mime_type"] or ""
+        if capture.outcome is not Outcome.NOT_MODIFIED and mime_type in self._unstored:
+            _leave_body_out(row, exchange)
         capture.record = _record(exchange, capture, planned)
         return capture
 
@@ -116,7 +123,8 @@ class Capturer:
             row["text_checksum"] = content.fingerprint.text_checksum
             row["signature"] = content.fingerprint.signature
             row["bands"] = content.fingerprint.bands or None
-        for links in self._links.steps(page.hrefs, page.base, depth):
+        found_as: FoundAs = "sitemap" if page.is_index else "link"
+        for links in self._links.steps(page.hrefs, page.base, depth, found_as):
             if links is None:
                 await asyncio.sleep(0)
             else:
@@ -148,12 +156,28 @@ class Capturer:
             row["reason"] = f"redirect_{target.reason}"
             return
         row["fetch_redirect"] = target.url
-        refusal = "to_itself" if target.key == planned.url_key else self._filters.refuse(target, planned.depth + 1)
+        hops = self._hops_to(planned)
+        refusal: str | None = "to_itself"
+        if target.key != planned.url_key:
+            depth, found_as = _place_of(planned, hops)
+            refusal = self._filters.refuse(target, depth, found_as)
         if refusal:
             row["reason"] = f"redirect_{refusal}"
             return
-        row["redirect_key"] = target.key
+        row["redirect_key"], row["seed_hops"] = target.key, hops
         capture.found, capture.source = [target], "redirect"
+
+    def _hops_to(self, planned: PlannedUrl) -> int | None:
+        """By how many redirects a seed leads to what it redirects to; None when that is no seed."""
+        hops = (planned.seed_hops or 0) + 1
+        return hops if planned.is_seed and hops <= self._settings.scope.seed_redirects else None
+
+
+def _place_of(planned: PlannedUrl, hops: int | None) -> tuple[int, FoundAs]:
+    """The depth and the kind of what a URL redirects to: that of a seed is one (`hops`), that of a sitemap may be."""
+    if hops is not None:
+        return 0, "seed"
+    return planned.depth + 1, "sitemap" if planned.source == "sitemap" else "link"
 
 
 def record_of(exchange: Exchange, url: str) -> CaptureRecord:
@@ -170,6 +194,12 @@ def record_of(exchange: Exchange, url: str) -> CaptureRecord:
         tls=Tls(exchange.tls.protocol, exchange.tls.cipher) if exchange.tls else None,
         metadata={"fetchTimeMs": str(round(exchange.duration_s * 1_000))},
     )
+
+
+def _leave_body_out(row: Row, exchange: Exchange) -> None:
+    """Of the exchange only the head is stored, so that no later visit may refer to its body."""
+    exchange.drop_body()
+    row["content_truncated"], row["content_length"], row["content_digest"] = exchange.truncated, 0, None
 
 
 def _payload(exchange: Exchange) -> bytes | BinaryIO:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 from typing import IO, Protocol, cast
 
+from crawler.page.wanted import MimeTypes
 from crawler.records import Outcome
 
 MEMORY_BYTES = 65_536
+LEFT_OUT = "unspecified"
+"""WARC-Truncated of a body that we do not want: neither too long, nor too slow, nor broken off (WARC 1.1, 5.13)."""
 
 
 class IdleConnection(Protocol):
@@ -20,7 +23,10 @@ class IdleConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One GET. `address` is the vetted IP literal to connect to; the host name in `url` is never resolved here."""
+    """One GET. `address` is the vetted IP literal to connect to; the host name in `url` is never resolved here.
+
+    Bodies of the types in `unread` are not read.
+    """
 
     url: str
     address: str
@@ -30,6 +36,7 @@ class Request:
     accept: str = "*/*"
     max_body_bytes: int = 5 * 1024 * 1024
     keep_alive: bool = False
+    unread: MimeTypes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,8 @@ class TlsInfo:
 @dataclass(slots=True)
 class Exchange:
     """One request and what came of it. Head and body are the bytes as received, the body without chunk framing and
-    with its content coding. `failure` is set when there is no usable response; then `failure_reason` says why."""
+    with its content coding. `failure` is set when there is no usable response; then `failure_reason` says why. An
+    `unread_type` is the one for which the body was not read: it is empty then, and truncated."""
 
     request_bytes: bytes
     address: str
@@ -59,6 +67,7 @@ class Exchange:
     body: IO[bytes] = field(default_factory=io.BytesIO)
     body_size: int = 0
     truncated: str | None = None
+    unread_type: str | None = None
     was_chunked: bool = False
     tls: TlsInfo | None = None
     failure: Outcome | None = None
@@ -92,6 +101,11 @@ class Exchange:
         self.body.seek(0)
         return content
 
+    def drop_body(self) -> None:
+        """Keep nothing of the body: it is truncated from here on."""
+        self.body.close()
+        self.body, self.body_size, self.truncated = io.BytesIO(), 0, LEFT_OUT
+
     def close(self) -> None:
         """Give back the spool file, if there is one."""
         self.body.close()
@@ -114,6 +128,10 @@ class Spool:
             start, self._file = self._file, cast(IO[bytes], TemporaryFile(buffering=0))  # noqa: SIM115 - closed by whoever reads the body
             self._file.write(start.getbuffer())
         self._file.write(data)
+
+    def start(self) -> bytes:
+        """All of the body, while it is in memory."""
+        return self._file.getvalue() if isinstance(self._file, io.BytesIO) else b""
 
     def stream(self) -> IO[bytes]:
         """The body for reading, from its start."""

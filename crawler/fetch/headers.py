@@ -43,6 +43,10 @@ class ResponseHead:
     headers: list[tuple[str, str]]
     is_odd: bool
 
+    def first(self, name: str) -> str | None:
+        """The first value of a field, named in lower case."""
+        return next((value for key, value in self.headers if key == name), None)
+
     def members(self, name: str) -> list[str]:
         """The members of a list field, in order, lower case."""
         joined = [value for key, value in self.headers if key == name]

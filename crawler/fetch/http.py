@@ -108,7 +108,9 @@ class HttpProtocol:
     async def _ask(
         self, request: Request, prepared: Prepared, deadlines: Deadlines, connection: Connection
     ) -> tuple[Exchange, bool]:
-        limits = ReadLimits(self._limits.max_head_bytes, self._limits.max_header_fields, request.max_body_bytes)
+        limits = ReadLimits(
+            self._limits.max_head_bytes, self._limits.max_header_fields, request.max_body_bytes, request.unread
+        )
         reader = ResponseReader(limits)
         await connection.ask(prepared.head, reader, deadlines)
         exchange = _answered(request, prepared.head, reader)
@@ -184,4 +186,5 @@ def _answered(request: Request, sent: bytes, reader: ResponseReader) -> Exchange
         exchange.http_version, exchange.headers = reader.parsed.version, reader.parsed.headers
     exchange.body, exchange.body_size = reader.body.stream(), reader.body.size
     exchange.truncated, exchange.was_chunked = reader.truncated, reader.was_chunked
+    exchange.unread_type = reader.unread_type
     return exchange

@@ -11,6 +11,7 @@ from crawler.fetch.lease import Lease
 from crawler.fetch.politeness import Politeness, Turn
 from crawler.fetch.protocols import ProtocolModule, protocol_for
 from crawler.fetch.resolver import Resolver
+from crawler.page.wanted import SITEMAP_TYPES, MimeTypes
 from crawler.records import PlannedUrl
 from crawler.settings import FetchSettings
 
@@ -29,9 +30,14 @@ class Network:
     user_agent: str
     deadline_at: float
     lease: Lease
+    unread: tuple[str, ...] = ()  # MIME types whose bodies are not read, but those of sitemaps and robots files
     requests: int = 0
     _modules: dict[str, ProtocolModule | None] = field(default_factory=dict)
     _idle: dict[HostRun, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._unread = MimeTypes(self.unread)
+        self._unread_where_sitemaps_are = MimeTypes(self.unread, but=SITEMAP_TYPES)
 
     def module(self, scheme: str) -> ProtocolModule | None:
         """The module that fetches URLs of the scheme; made when the scheme first comes."""
@@ -97,6 +103,7 @@ class Network:
             ACCEPT,
             self.settings.max_body_bytes,
             is_kept,
+            self._unread_where_sitemaps_are if planned.source == "sitemap" else self._unread,
         )
 
     def _keep(self, host: HostRun, exchange: Exchange) -> None:

@@ -29,6 +29,8 @@ def outcome_of(exchange: Exchange, planned: PlannedUrl) -> Outcome:
         return exchange.failure
     status = exchange.status
     if 200 <= status < 300:
+        if exchange.unread_type is not None:
+            return Outcome.UNWANTED_TYPE
         return Outcome.TIMEOUT if exchange.truncated == "time" else Outcome.SUCCESS
     if status == 304:
         is_asked_for = bool(planned.etag or planned.last_modified)
@@ -80,6 +82,8 @@ def answered_row(planned: PlannedUrl, outcome: Outcome, exchange: Exchange) -> R
     row["content_length"] = exchange.body_size
     row["etag"] = _bounded(exchange.header("etag"))
     row["last_modified"] = _bounded(exchange.header("last-modified"))
+    if exchange.unread_type is not None:
+        row["reason"] = f"body not read: {exchange.unread_type}"
     if outcome is Outcome.PROTOCOL_ERROR:
         row["reason"] = "not_modified_unasked"
     elif outcome is Outcome.TIMEOUT:

@@ -108,7 +108,8 @@ class _Partition:
         self._politeness = Politeness(fetch, clock, task.partitions, resumed_at, task.earlier_until)
         self._resolver = resolver_for(fetch, clock)
         agent = user_agent(settings.crawl)
-        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease)
+        unread = settings.content.deny_types
+        network = Network(fetch, clock, self._resolver, self._politeness, agent, task.deadline_at, lease, unread)
         self._parser = PageParser(settings, trusts_nobody=lease.number > 1)
         self._shelf = RobotsShelf(token)
         self._robots = RobotsDesk(network, recorder, policy, filters, self._shelf, task.partitions)

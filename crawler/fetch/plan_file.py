@@ -16,7 +16,7 @@ from crawler.records import HostState, KnownAddress, PlannedUrl, RobotsCopy
 from crawler.storage import Store
 
 URL_FIELDS = ("url_key", "url", "host", "depth", "tier", "etag", "last_modified", "content_digest",
-              "digest_record_id", "digest_date")  # fmt: skip
+              "digest_record_id", "digest_date", "seed_hops", "source")  # fmt: skip
 _URL_COLUMNS = [*URL_FIELDS, "kind", "position"]
 _STATE_COLUMNS = ["host", "kind", "position", "gap_factor", "grouped_by", "host_state"]
 BATCH_ROWS = 8_192

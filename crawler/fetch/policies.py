@@ -42,6 +42,7 @@ def content_reader(settings: Settings) -> ContentReader:
         strip_fragment=settings.url.strip_fragment,
         html_module=page.html_module,
         product_token=product_token(settings.crawl),
+        unparsed_types=settings.content.unparsed_types,
     )
     return ContentReader(bounds, fingerprinter(settings))
 

@@ -1,7 +1,8 @@
 """A response from its bytes, however they are cut into reads: no I/O, no clock (RFC 9112, section 6).
 
 Every limit is counted across reads. Whatever comes, the reader ends in one of a few states: whole, truncated with a
-WARC reason (`length`, `time`, `disconnect`, `unspecified`), or failed with a reason.
+WARC reason (`length`, `time`, `disconnect`, `unspecified`), or failed with a reason. A body of an unwanted type is
+given up with the head, or when its first bytes have shown the type; however they are cut, the verdict is the same.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 import httptools
 
 from crawler.faults import fault
-from crawler.fetch.exchange import Spool
+from crawler.fetch.exchange import LEFT_OUT, Spool
 from crawler.fetch.headers import BadHead, ResponseHead, head_end, may_be_response, parse_head
+from crawler.page.wanted import START_BYTES, MimeTypes, named_type, shown_type
 from crawler.records import Outcome
 
 _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -29,6 +31,7 @@ class ReadLimits:
     head_bytes: int
     header_fields: int
     body_bytes: int
+    unread: MimeTypes | None = None  # bodies of these types are not read
 
 
 class ResponseReader:
@@ -36,7 +39,8 @@ class ResponseReader:
 
     __slots__ = (
         "_buffer", "_chunks", "_has_length", "_interims", "_is_reusable", "_limits", "_remaining", "_seen_head_bytes",
-        "_wire_bytes", "body", "failure", "failure_reason", "head", "is_done", "parsed", "truncated",
+        "_unjudged", "_wire_bytes", "body", "failure", "failure_reason", "head", "is_done", "parsed", "truncated",
+        "unread_type",
     )  # fmt: skip
 
     def __init__(self, limits: ReadLimits) -> None:
@@ -48,11 +52,13 @@ class ResponseReader:
         self._has_length = False
         self._remaining = 0
         self._wire_bytes = 0
+        self._unjudged = 0  # bytes to come until the start of the body can be judged
         self._is_reusable = True
         self.head = b""
         self.parsed: ResponseHead | None = None
         self.body = Spool()
         self.truncated: str | None = None
+        self.unread_type: str | None = None
         self.failure: Outcome | None = None
         self.failure_reason: str | None = None
         self.is_done = False
@@ -156,6 +162,8 @@ class ResponseReader:
         self._is_reusable = not closing and not parsed.is_odd
         if parsed.status in (204, 304):
             return self._finish(is_reusable=self._is_reusable)
+        if self._limits.unread and self._is_unwanted(parsed, self._limits.unread):
+            return None
         codings = [value for value in transfer if value not in ("identity", "")]
         if codings:
             self._is_reusable &= codings == ["chunked"] and transfer == codings and not lengths
@@ -165,6 +173,28 @@ class ResponseReader:
         if lengths and _DIGITS.fullmatch(lengths[0]):
             return self._start_length(lengths[0])
         return None
+
+    def _is_unwanted(self, parsed: ResponseHead, unread: MimeTypes) -> bool:
+        """Give the body up when its type is named and unwanted; else its first bytes will show."""
+        named = named_type(unread, parsed.first("content-type"))
+        if named is not None:
+            self._leave_out(named)
+            return True
+        self._unjudged = START_BYTES
+        return False
+
+    def _judge(self) -> None:
+        """Give the body up when what there is of it shows an unwanted type."""
+        self._unjudged = 0
+        start, parsed, unread = self.body.start(), self.parsed, self._limits.unread
+        if start and parsed is not None and unread is not None:
+            shown = shown_type(unread, parsed.first("content-type"), parsed.first("content-encoding"), start)
+            if shown is not None:
+                self._leave_out(shown)
+
+    def _leave_out(self, unread_type: str) -> None:
+        self.unread_type, self.body = unread_type, Spool()
+        self._cut(LEFT_OUT)
 
     def _start_transfer(self, codings: list[str]) -> None:
         if set(codings) != {"chunked"}:
@@ -194,6 +224,20 @@ class ResponseReader:
             self._keep(data)
 
     def _keep(self, data: bytes | memoryview) -> None:
+        if not self._unjudged:
+            return self._store(data)
+        start, rest = data[: self._unjudged], data[self._unjudged :]
+        self._store(start)
+        if self.is_done:
+            return None
+        self._unjudged -= len(start)
+        if self._unjudged == 0:
+            self._judge()
+        if rest and not self.is_done:
+            self._store(rest)
+        return None
+
+    def _store(self, data: bytes | memoryview) -> None:
         room = self._limits.body_bytes - self.body.size
         if len(data) > room:
             if room:
@@ -243,5 +287,7 @@ class ResponseReader:
         self._finish(is_reusable=False)
 
     def _finish(self, *, is_reusable: bool) -> None:
+        if self._unjudged and self.failure is None:
+            self._judge()
         self._is_reusable = is_reusable
         self.is_done = True

@@ -23,7 +23,7 @@ from crawler.records import Outcome, PlannedUrl, SealedSegment
 
 Row = dict[str, Any]
 _FAILED = frozenset(Outcome) - {Outcome.SUCCESS, Outcome.NOT_MODIFIED, Outcome.REDIRECT_PERM, Outcome.REDIRECT_TEMP}
-_NO_FAILURE = {Outcome.ROBOTS_DENIED, Outcome.NOT_REACHED}
+_NO_FAILURE = {Outcome.ROBOTS_DENIED, Outcome.UNWANTED_TYPE, Outcome.NOT_REACHED}
 
 
 class _Storing:

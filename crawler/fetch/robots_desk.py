@@ -153,7 +153,9 @@ class RobotsDesk:
         for start in range(0, len(links), _SITEMAPS_AT_ONCE):
             found = [self.policy.canonical(link) for link in links[start : start + _SITEMAPS_AT_ONCE]]
             urls = [url for url in found if not isinstance(url, Refusal)]
-            self.recorder.discover([url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH) is None], "sitemap")
+            self.recorder.discover(
+                [url for url in urls if self.filters.refuse(url, SITEMAP_DEPTH, "sitemap") is None], "sitemap"
+            )
             await asyncio.sleep(0)
 
     def _fail(self, host: HostRun, quest: RobotsQuest, exchange: Exchange | None) -> float:

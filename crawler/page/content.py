@@ -9,7 +9,7 @@ it gives is small in any case: hrefs up to the bound and the number of those lef
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import unescape
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from crawler.page.coding import DecodedBody, decode_content, gunzip
 from crawler.page.fingerprint import Fingerprint, Fingerprinter, payload_checksum
 from crawler.page.model import FAILED, KILLED, NOT_PARSED, Page
 from crawler.page.suspicion import is_suspicious
+from crawler.page.wanted import MimeTypes
 
 INLINE_S = 0.02
 MAX_HREF_CHARS = 2_000_000  # of all hrefs of a page together
@@ -42,6 +43,7 @@ class Bounds:
     strip_fragment: bool
     html_module: str
     product_token: str
+    unparsed_types: Sequence[str] = ()
 
 
 class Document(NamedTuple):
@@ -91,6 +93,7 @@ class ContentReader:
     def __init__(self, bounds: Bounds, prints: Fingerprinter) -> None:
         self.bounds = bounds
         self.prints = prints
+        self._unparsed = MimeTypes(bounds.unparsed_types)
 
     def begin(self, document: Document) -> Draft | None:
         """The first half of the work; None when it could take too long."""
@@ -156,6 +159,8 @@ class ContentReader:
 
     def _is_unread(self, detected: str, body: bytes) -> bool:
         """Whether no module will read it: that is told without sending megabytes anywhere."""
+        if detected in self._unparsed:
+            return True
         if detected == mime.GZIP and documents.is_built_in(detected):
             return mime.sniff(gunzip(body, _PEEK_BYTES, INLINE_S).body, None) == mime.UNKNOWN
         return documents.module_for(detected, self.bounds.html_module) is None
@@ -174,6 +179,10 @@ class ContentReader:
 
     def _parsed(self, decoded: DecodedBody, document: Document) -> Page:
         content_type = _content_type(decoded, document)
+        if self._unparsed:
+            detected = mime.sniff(decoded.body, content_type, document.url)
+            if detected in self._unparsed:
+                return Page(detected, NOT_PARSED, base=document.url)
         return documents.parse(
             decoded.body, document.url, content_type, self.bounds.html_module, self.bounds.product_token
         )

@@ -1,14 +1,15 @@
 """Which URLs may enter the crawl. Every refusal has a reason, and the reasons are counted.
 
 Reasons: scheme, port, raw_too_long, too_long, too_deep, path_segments, path_repeats, denied_domain, block_list,
-denied_prefix, denied_pattern, not_allowed_pattern, out_of_scope.
+denied_prefix, denied_suffix, denied_pattern, not_allowed_pattern, out_of_scope.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import unquote
 
 import numpy as np
 import re2
@@ -25,6 +26,10 @@ BAD_PORTS = frozenset({
 Standard, "port blocking", as of 2026)."""
 
 WEB_PORTS = frozenset({80, 443})
+
+OUT_OF_SCOPE = "out_of_scope"
+
+FoundAs = Literal["link", "seed", "sitemap"]
 
 
 class FilterRules(Protocol):
@@ -48,6 +53,10 @@ class FilterRules(Protocol):
     def deny_domains(self) -> tuple[str, ...]: ...
     @property
     def deny_prefixes(self) -> tuple[str, ...]: ...
+    @property
+    def deny_suffixes(self) -> tuple[str, ...]: ...
+    @property
+    def keep_suffixes(self) -> tuple[str, ...]: ...
     @property
     def deny_patterns(self) -> tuple[str, ...]: ...
     @property
@@ -95,6 +104,8 @@ class UrlFilters:
         domains, prefixes = _block_list(block_lines)
         self._blocked, self._blocked_prefixes = frozenset(domains), tuple(prefixes)
         self._denied_prefixes = tuple(rules.deny_prefixes)
+        self._denied_suffixes = frozenset(suffix.lower() for suffix in rules.deny_suffixes)
+        self._kept_suffixes = frozenset(suffix.lower() for suffix in rules.keep_suffixes)
         self._deny = _any_of(rules.deny_patterns, "filters.deny_patterns")
         self._allow = _any_of(rules.allow_patterns, "filters.allow_patterns")
         self._mode, self._scope = scope.mode, np.frombuffer(scope.keys, dtype="<i8")
@@ -103,20 +114,28 @@ class UrlFilters:
         self._further = tuple(further)
         self.refuse_host = lru_cache(maxsize=65_536)(self._host_verdict)
 
-    def refuse(self, url: Url, depth: int) -> str | None:
-        """The reason why `url`, at `depth` links from a seed, may not be fetched; None when it may."""
+    def refuse(self, url: Url, depth: int, found_as: FoundAs = "link") -> str | None:
+        """The reason why `url`, at `depth` links from a seed, may not be fetched; None when it may.
+
+        A seed opens its scope; a sitemap may have any suffix.
+        """
         if depth > self.max_depth:
             return "too_deep"
-        return self.refuse_at_any_depth(url) or self._refused_further(url, depth)
+        return self.refuse_at_any_depth(url, found_as) or self._refused_further(url, depth)
 
-    def refuse_at_any_depth(self, url: Url) -> str | None:
+    def refuse_at_any_depth(self, url: Url, found_as: FoundAs = "link") -> str | None:
         """The same without the depth and without third parties' filters: it depends on nothing but the URL."""
         text = url.url
         if not text.startswith(self._schemes):
             return "scheme"
         if len(text) > self.rules.max_length:
             return "too_long"
-        return self.refuse_host(url.host) or self._refused_path(text) or self._refused_text(text)
+        reason = self.refuse_host(url.host)
+        if reason is not None and not (found_as == "seed" and reason == OUT_OF_SCOPE):
+            return reason
+        if self._denied_suffixes and found_as != "sitemap" and self._is_denied_suffix(text):
+            return "denied_suffix"
+        return self._refused_path(text) or self._refused_text(text)
 
     def _refused_further(self, url: Url, depth: int) -> str | None:
         return next((reason for one in self._further if (reason := one.refuse(url, depth))), None)
@@ -144,7 +163,7 @@ class UrlFilters:
             return "denied_domain"
         if self._blocked and not self._blocked.isdisjoint(_domains_of(name)):
             return "block_list"
-        return None if self._is_in_scope(host) else "out_of_scope"
+        return None if self._is_in_scope(host) else OUT_OF_SCOPE  # last: a seed is refused for all else
 
     def _is_in_scope(self, host: str) -> bool:
         if self._mode == "web":
@@ -161,6 +180,22 @@ class UrlFilters:
         if len(segments) > self.rules.max_path_segments:
             return "path_segments"
         return "path_repeats" if _repeats(segments, self.rules.max_segment_repeats) else None
+
+    def _is_denied_suffix(self, text: str) -> bool:
+        """By what begins at a dot in the last segment of the path; the longest suffix that is in a list counts."""
+        path = text.partition("?")[0] if "?" in text else text
+        path = path.partition("#")[0] if "#" in path else path
+        name = path[path.rfind("/") + 1 :]
+        dot = name.find(".")
+        if "%" in name:
+            name = unquote(name)
+            dot = name.find(".")
+        while dot >= 0:
+            suffix = name[dot:].lower()
+            if suffix in self._kept_suffixes or suffix in self._denied_suffixes:
+                return suffix not in self._kept_suffixes
+            dot = name.find(".", dot + 1)
+        return False
 
     def _refused_text(self, text: str) -> str | None:
         if self._denied_prefixes and _has_prefix(text, self._denied_prefixes):

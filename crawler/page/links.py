@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from crawler.page.filters import UrlFilters
+from crawler.page.filters import FoundAs, UrlFilters
 from crawler.page.url import Refusal, Url, UrlPolicy
 
 # An href that means the page it stands on, so that it differs from page to page of a folder.
@@ -53,21 +53,26 @@ class LinkReader:
         self._known: dict[str, dict[str, _Verdict]] = {}
         self._room = memory_bytes
 
-    def read(self, hrefs: Sequence[str], base: str, depth: int) -> Links:
+    def read(self, hrefs: Sequence[str], base: str, depth: int, found_as: FoundAs = "link") -> Links:
         """The links that `hrefs` mean on a page whose base is `base`; `depth` is theirs, the page's own plus one."""
-        return next(links for links in self.steps(hrefs, base, depth) if links is not None)
+        return next(links for links in self.steps(hrefs, base, depth, found_as) if links is not None)
 
-    def steps(self, hrefs: Sequence[str], base: str, depth: int) -> Iterator[Links | None]:
+    def steps(self, hrefs: Sequence[str], base: str, depth: int, found_as: FoundAs = "link") -> Iterator[Links | None]:
         """The same in steps of a thousand hrefs, None after each but the last: an event loop may do something else
         between them. Only the first `max_links` distinct hrefs are looked at, so no page costs more than these."""
         if self._policy.rules.strip_fragment:
             hrefs = list(dict.fromkeys([href.partition("#")[0] for href in hrefs]))
         left_out = max(0, len(hrefs) - self._max_links)
         hrefs = hrefs[: self._max_links]
-        verdicts = self._verdicts(hrefs[:HREFS_A_STEP], base)
-        for at in range(HREFS_A_STEP, len(hrefs), HREFS_A_STEP):
-            yield None
-            verdicts += self._verdicts(hrefs[at : at + HREFS_A_STEP], base)
+        verdicts: list[_Verdict] = []
+        for at in range(0, len(hrefs), HREFS_A_STEP):
+            if at:
+                yield None
+            some = hrefs[at : at + HREFS_A_STEP]
+            if found_as == "link":
+                verdicts += self._verdicts(some, base)
+            else:  # seldom, and not to be remembered: of a link the verdict may be another
+                verdicts += [self._settle(href, base, found_as) for href in some]
         accepted: dict[int, Url] = {}
         refused: dict[str, str] = {}
         for verdict in verdicts:
@@ -75,7 +80,7 @@ class LinkReader:
                 accepted[verdict.key] = verdict
             else:
                 refused[verdict[0]] = verdict[1]
-        urls = self._by_depth(list(accepted.values()), depth, refused)
+        urls = self._by_depth(list(accepted.values()), depth, found_as, refused)
         links = Links(urls, len(urls) + len(refused) + left_out)
         for reason in refused.values():
             links.refused[reason] = links.refused.get(reason, 0) + 1
@@ -119,23 +124,23 @@ class LinkReader:
         known[href] = verdict
         self._room -= _ENTRY_BYTES + 2 * len(href)
 
-    def _settle(self, href: str, base: str) -> _Verdict:
+    def _settle(self, href: str, base: str, found_as: FoundAs = "link") -> _Verdict:
         if len(href) > self._filters.max_raw_length:
             return _Refused(href, "raw_too_long")
         url = self._policy.canonical(href, base)
         if isinstance(url, Refusal):
             return _Refused(href, url.reason)
-        reason = self._filters.refuse_at_any_depth(url)
+        reason = self._filters.refuse_at_any_depth(url, found_as)
         return url if reason is None else _Refused(url.url, reason)
 
-    def _by_depth(self, urls: list[Url], depth: int, refused: dict[str, str]) -> list[Url]:
+    def _by_depth(self, urls: list[Url], depth: int, found_as: FoundAs, refused: dict[str, str]) -> list[Url]:
         """What depends on the depth is not remembered. Refusals are added to `refused`."""
         filters = self._filters
         if depth <= filters.max_depth and not filters.has_further:
             return urls
         kept = []
         for url in urls:
-            reason = filters.refuse(url, depth)
+            reason = filters.refuse(url, depth, found_as)
             if reason is None:
                 kept.append(url)
             else:

@@ -68,6 +68,11 @@ def essence(content_type: str | None) -> str:
     return match[1].lower() if match else ""
 
 
+def is_generic(essence: str) -> bool:
+    """True of types that say nothing of a body."""
+    return essence in _GENERIC
+
+
 def sniff(body: bytes, content_type: str | None, url: str = "") -> str:
     """The MIME type of a body, decoded from any content coding. `url` is a witness of last resort."""
     declared = essence(content_type)

@@ -33,6 +33,7 @@ class Page:
     ends_open: bool = False  # the last href stands at the end of the body, which could have been cut within it
     base: str = ""
     source: str = "link"  # link, sitemap, feed: how the hrefs are found
+    is_index: bool = False  # of sitemaps: the hrefs are those of sitemaps
     robots_metas: list[tuple[str, str]] = field(default_factory=list)  # (name, content), lower case
     directives: frozenset[str] = frozenset()  # of `robots` and of our product token: noindex, nofollow, noarchive, ...
     charset: str | None = None  # WHATWG name

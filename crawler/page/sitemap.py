@@ -10,7 +10,8 @@ from crawler.page.xml_reader import XmlDocument, XmlError
 MAX_BYTES = 50 * 1024 * 1024
 MAX_URLS = 50_000
 _PEEK_BYTES = 65_536
-_ROOTS = ("urlset", "sitemapindex")
+_INDEX = "sitemapindex"
+_ROOTS = ("urlset", _INDEX)
 _WANTED = frozenset({"loc"})
 
 
@@ -27,6 +28,7 @@ class SitemapModule:
             if document.root not in _ROOTS:
                 page.parse_status = NOT_PARSED
                 return page
+            page.is_index = document.root == _INDEX
             page.charset, page.charset_source, _ = document.encoding
             for element in document.elements(_WANTED):
                 if element.parent in ("url", "sitemap"):  # others are images and videos

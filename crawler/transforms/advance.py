@@ -48,6 +48,7 @@ STEPS: dict[Outcome, Step] = {
     Outcome.PROTOCOL_ERROR: Step(None, "back_off"),
     Outcome.HEADERS_TOO_LARGE: Step(None, "back_off"),
     Outcome.UNSUPPORTED_SCHEME: Step(None, "back_off"),
+    Outcome.UNWANTED_TYPE: Step("unwanted", "back_off"),
     Outcome.QUARANTINED: Step(None, "back_off"),
     Outcome.HOST_FAILED: Step(None, "host_back_off"),
     Outcome.NOT_REACHED: Step(None, "now"),
@@ -93,7 +94,7 @@ def _visit_columns(settings: Settings, now: float) -> Sequence[Column]:
     )
     is_asked = F.col("outcome").isin(*ASKED)
     status = F.coalesce(_by_outcome({outcome: step.status for outcome, step in STEPS.items()}), F.col("was_status"))
-    kept = ("url_key", "url", "host", "depth", "source_key", "source", "discovered_at", "tier")
+    kept = ("url_key", "url", "host", "depth", "source_key", "source", "discovered_at", "tier", "seed_hops")
     return [
         *(F.col(f"was_{name}").alias(name) for name in kept),
         status.alias("status"),

@@ -8,14 +8,15 @@ from pyspark.sql import functions as F
 from crawler.settings import Settings
 from crawler.transforms.select import host_key
 
-UNLIMITED_DEPTH = 1_000_000
+SEED_TIER = 0
 
 
 def link_tier(marked: DataFrame, settings: Settings) -> DataFrame:
     """The pages whose links count, with the least tier they give (`link_tier`).
 
-    Links of a payload or text duplicate and of a near-duplicate are followed, demoted to the lowest tier, or skipped,
-    as the settings say for each kind.
+    Links of a payload duplicate, and those of equal or nearly equal text, are followed, demoted to the lowest tier, or
+    skipped, as the settings say for each kind. Equal bytes elsewhere mean other URLs where their links are relative;
+    a demoted link to what the original links to as well keeps the original's tier, since the least one wins.
     """
     kind = F.col("match.kind")
     rule = (
@@ -32,7 +33,7 @@ def candidates(pages: DataFrame, planned: DataFrame) -> DataFrame:
     """The distinct keys that pages link or redirect to: `url_key`, `depth`, `source_key`, `link_tier`.
 
     `pages`: outcomes with `link_tier`; `planned`: the plan's rows, for the depth of the linking page. The least tier
-    wins, then the least depth, then the least source key.
+    wins, then the least depth, then the least source key. The redirects of seeds are left to `from_seeds`.
     """
     targets = F.concat(F.coalesce("links", F.array().cast("array<bigint>")), _redirect_target())
     found = pages.join(planned.select("url_key", "depth"), on="url_key", how="inner").select(
@@ -44,7 +45,19 @@ def candidates(pages: DataFrame, planned: DataFrame) -> DataFrame:
 
 
 def _redirect_target() -> Column:
-    return F.when(F.col("redirect_key").isNotNull(), F.array("redirect_key")).otherwise(F.array().cast("array<bigint>"))
+    is_link = F.expr("redirect_key IS NOT NULL AND seed_hops IS NULL")
+    return F.when(is_link, F.array("redirect_key")).otherwise(F.array().cast("array<bigint>"))
+
+
+def from_seeds(outcomes: DataFrame) -> DataFrame:
+    """What seeds redirect to, as candidates that are seeds: better than any link, with `seed_hops`."""
+    return outcomes.where("seed_hops IS NOT NULL AND redirect_key IS NOT NULL").select(
+        F.col("redirect_key").alias("url_key"),
+        F.lit(-1).alias("link_tier"),
+        F.lit(0).alias("depth"),
+        F.col("url_key").alias("source_key"),
+        "seed_hops",
+    )
 
 
 def from_robots(discoveries: DataFrame) -> DataFrame:
@@ -57,24 +70,41 @@ def from_robots(discoveries: DataFrame) -> DataFrame:
     )
 
 
-def best_candidates(linked: DataFrame, named: DataFrame) -> DataFrame:
-    """One row a key out of both kinds of candidates."""
-    best = F.min(F.struct("link_tier", "depth", "source_key")).alias("best")
-    return linked.unionByName(named).groupBy("url_key").agg(best).select("url_key", "best.*")
+def best_candidates(linked: DataFrame, named: DataFrame, seeds: DataFrame) -> DataFrame:
+    """One row a key out of the three kinds of candidates; `seed_hops` is null but for seeds."""
+    best = F.min(F.struct("link_tier", "depth", "seed_hops", "source_key")).alias("best")
+    links = linked.unionByName(named).withColumn("seed_hops", F.lit(None).cast("int"))
+    return links.unionByName(seeds).groupBy("url_key").agg(best).select("url_key", "best.*")
 
 
 def new_urls(unseen: DataFrame, found: DataFrame, discoveries: DataFrame) -> DataFrame:
     """The unseen candidates with their text: `url_key`, `url`, `host`, `host_key`, `registered_domain`, `source`,
-    `depth`, `source_key`, `link_tier`. A key that several segments hold is taken once."""
+    `depth`, `source_key`, `link_tier`, `seed_hops`. A key that several segments hold is taken once."""
     text = (
         discoveries.join(unseen, on="url_key", how="left_semi")
         .groupBy("url_key")
         .agg(F.min(F.struct("url", "host", "registered_domain", "source")).alias("text"))
         .select("url_key", "text.*")
     )
+    source = F.when(is_seed(), "redirect").otherwise(F.col("source")).alias("source")
     return text.join(found, on="url_key", how="inner").select(
-        "url_key", "url", "host", host_key().alias("host_key"), "registered_domain", "source", "depth", "source_key",
-        "link_tier",
+        "url_key", "url", "host", host_key().alias("host_key"), "registered_domain", source, "depth", "source_key",
+        "link_tier", "seed_hops",
+    )  # fmt: skip
+
+
+def is_seed() -> Column:
+    """Whether a new URL is a seed, by a seed's redirect."""
+    return F.col("seed_hops").isNotNull()
+
+
+def new_seeds(fresh: DataFrame, outcomes: DataFrame) -> DataFrame:
+    """Rows of seeds, less `round`, for the new URLs that are seeds: each with the seed that redirected to it."""
+    way = outcomes.select(F.col("url_key").alias("source_key"), F.col("url").alias("redirected_from"))
+    empty = F.lit(None).cast("string")
+    return fresh.where(is_seed()).join(way, on="source_key", how="inner").select(
+        empty.alias("line"), "url_key", "url", "host", "registered_domain", F.lit("admitted").alias("verdict"),
+        empty.alias("inbox_file"), "redirected_from", "seed_hops",
     )  # fmt: skip
 
 
@@ -82,7 +112,8 @@ def spread(fresh: DataFrame, horizons: DataFrame, settings: Settings, now: float
     """Each new URL with `tier` and `due_at`.
 
     A host's URLs are due as fast as its delay can fetch them: the first round's worth now, the next a round later, and
-    so on from the host's horizon, so that a site with a million URLs does not sit in every plan. `horizons`: host_key,
+    so on from the host's horizon, so that a site with a million URLs does not sit in every plan. Seeds are due now, and
+    in the first tier. `horizons`: host_key,
     `horizon_at`, `crawl_delay_s` of the known hosts.
     """
     delay = F.greatest(F.coalesce("crawl_delay_s", F.lit(0.0)), F.lit(settings.fetch.delay_s))
@@ -96,9 +127,9 @@ def spread(fresh: DataFrame, horizons: DataFrame, settings: Settings, now: float
         fresh.join(horizons, on="host_key", how="left")
         .withColumn("delay_s", delay)
         .withColumn("place", F.row_number().over(in_host) - 1)
-        .withColumn("due_at", F.when(is_near, due_at).otherwise(later))
+        .withColumn("due_at", F.when(is_near | is_seed(), due_at).otherwise(later))
         .withColumn("horizon_at", start + (F.col("place") + 1) * F.col("delay_s"))
-        .withColumn("tier", F.greatest(F.col("link_tier"), tier_of(settings)))
+        .withColumn("tier", F.when(is_seed(), SEED_TIER).otherwise(F.greatest("link_tier", tier_of(settings))))
     )
 
 

@@ -12,8 +12,8 @@ from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow
 from crawler.tables.runs import absent
 from crawler.transforms.advance import first_visits
+from crawler.transforms.discover import SEED_TIER
 
-SEED_TIER = 0
 LINE_BYTES = 40  # about
 
 
@@ -57,6 +57,6 @@ def seed_visits(admitted: DataFrame, now: float) -> DataFrame:
     at = F.timestamp_micros(F.lit(int(now * 1e6)))
     rows = admitted.select(
         "url_key", "url", "host", F.lit(0).alias("depth"), F.lit("seed").alias("source"), at.alias("due_at"),
-        F.lit(SEED_TIER).alias("tier"),
+        F.lit(SEED_TIER).alias("tier"), F.lit(0).alias("seed_hops"),
     )  # fmt: skip
     return first_visits(rows, now)

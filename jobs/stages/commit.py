@@ -16,6 +16,8 @@ def commit_round(lake: Lake, rnd: RoundRow, found: Reconciled | None) -> RoundRo
     """Write what a round adds and record COMMITTED with the versions after it. Each write is replayed harmlessly."""
     counts = dict(rnd.counts)
     if found is not None:
+        if found.seeds is not None:
+            lake.append(schemas.SEEDS, found.seeds, lake.write(schemas.SEEDS.name, rnd.round))
         for table, rows in (
             (schemas.CAPTURES, found.captures),
             (schemas.CONTENT_CHECKSUMS, found.contents),

@@ -36,6 +36,7 @@ class Reconciled:
     hosts: DataFrame
     frontier: DataFrame
     used: list[DataFile]
+    seeds: DataFrame | None = None  # what seeds redirected to; None where no seed was planned
 
 
 def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled | None:
@@ -47,12 +48,14 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     planned = round_frame(lake, schemas.PLANS, rnd.versions, rnd.round).where("kind = 'url'").localCheckpoint()
     marked, known_contents = mark_duplicates(lake, settings, rnd, outcomes)
     linked = discover.candidates(discover.link_tier(marked, settings), planned)
-    found = discover.best_candidates(linked, discover.from_robots(discoveries)).localCheckpoint()
+    led = discover.from_seeds(marked)
+    found = discover.best_candidates(linked, discover.from_robots(discoveries), led).localCheckpoint()
     fresh, horizons = find_new_urls(lake, settings, rnd, found, discoveries)
     known_hosts = find(
         lake.run(schemas.HOSTS, rnd.versions), states.select("host_key").union(horizons.select("host_key")), "newest"
     ).localCheckpoint()
-    opened = {(row["slot"], row["tier"]) for row in planned.select("slot", "tier").distinct().collect()}
+    places = planned.groupBy("slot", "tier").agg(F.min("depth").alias("depth")).collect()
+    opened = {(row["slot"], row["tier"]) for row in places}
     used = lake.files(schemas.FRONTIER, rnd.versions, lambda slot: (slot["slot"], slot["tier"]) in opened)
     was_due = lake.tables.read_these(schemas.FRONTIER, used)
     failures = advance.failures_after(known_hosts, states)
@@ -70,7 +73,13 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
         hosts=advance.next_hosts(known_hosts, states, horizons, rnd.round),
         frontier=frontier,
         used=used,
+        seeds=seeds_of(fresh, marked, rnd.round) if any(row["depth"] == 0 for row in places) else None,
     )
+
+
+def seeds_of(fresh: DataFrame, marked: DataFrame, number: int) -> DataFrame:
+    """Rows of `seeds` for what seeds redirected to."""
+    return discover.new_seeds(fresh, marked).withColumn("round", F.lit(number))
 
 
 def segment_frames(lake: Lake, rnd: RoundRow) -> tuple[DataFrame, DataFrame, DataFrame]:

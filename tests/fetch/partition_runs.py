@@ -15,7 +15,15 @@ from crawler.fetch.segments import read_host_states, read_outcomes
 from crawler.page.url import host_port, url_key
 from crawler.records import PartitionTask, SealedSegment
 from crawler.schemas import HOST_COLUMNS, PLANS, arrow_schema
-from crawler.settings import FetchSettings, FilterSettings, PageSettings, ScopeSettings, SegmentSettings, Settings
+from crawler.settings import (
+    ContentSettings,
+    FetchSettings,
+    FilterSettings,
+    PageSettings,
+    ScopeSettings,
+    SegmentSettings,
+    Settings,
+)
 from crawler.storage import Store
 
 Row = dict[str, Any]
@@ -44,6 +52,9 @@ class Run:
     segment: Row = field(default_factory=dict)
     page: Row = field(default_factory=dict)
     opens_ports: bool = True
+    content: Row = field(default_factory=dict)
+    filters: Row = field(default_factory=dict)
+    scope: Row = field(default_factory=lambda: {"mode": "web"})
     sealed: list[SealedSegment] = field(default_factory=list)
 
     @property
@@ -65,8 +76,9 @@ class Run:
             fetch=FetchSettings(**fetch | {"max_crawl_delay_s": 1.0} | self.fetch),  # type: ignore[arg-type]  # a table of cases is looser than the types
             segment=SegmentSettings(**self.segment),
             page=PageSettings(**self.page),
-            scope=ScopeSettings(mode="web"),
-            filters=FilterSettings(ports=self._ports()),
+            filters=FilterSettings(**{"ports": self._ports(), **self.filters}),
+            content=ContentSettings(**self.content),
+            scope=ScopeSettings(**self.scope),
         )
 
     def task(self, time_s: float = 30.0) -> PartitionTask:

@@ -7,10 +7,12 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from crawler.fetch.outcomes import Row
+from crawler.page.url import host_key
 from tests.fetch.little_web import Answer, Asked, LittleWeb, page, redirect
 from tests.fetch.partition_runs import Run, host_state
 
@@ -63,6 +65,35 @@ def test_a_captured_failure_goes_to_the_diagnostics(web: LittleWeb, run: Run) ->
     row = run.plan(url).go().outcome(url)
     assert "/crawldiagnostics/" in row["warc_filename"]
     assert records(run, row) == [("response", f"sha1:{row['content_digest']}")]
+
+
+@pytest.mark.parametrize(
+    ("target", "planned", "seed_hops", "reason"),
+    [
+        ("http://b.test/", {}, 1, None),
+        ("http://a.test/next", {}, 1, None),
+        ("https://a.test/", {}, 1, None),
+        ("http://b.test/", {"seed_hops": 0}, 1, None),
+        ("http://b.test/", {"seed_hops": 4}, 5, None),
+        ("http://b.test/", {"seed_hops": 5}, None, "redirect_out_of_scope"),
+        ("http://a.test/next", {"seed_hops": 5}, None, None),
+        ("http://b.test/", {"depth": 1}, None, "redirect_out_of_scope"),
+        ("http://a.test/next", {"depth": 1}, None, None),
+        ("http://denied.test/", {}, None, "redirect_denied_domain"),
+        ("http://b.test/disk.iso", {}, None, "redirect_denied_suffix"),
+        ("ftp://b.test/", {}, None, "redirect_scheme"),
+    ],
+)
+def test_what_a_seed_redirects_to_may_lie_outside_of_the_scope(
+    web: LittleWeb, run: Run, target: str, planned: Row, seed_hops: int | None, reason: str | None
+) -> None:
+    url = web.put("a.test", "/", redirect(target))
+    run.scope, run.filters = {"mode": "domains"}, {"deny_domains": ("denied.test",)}
+    run.task_fields = {"scope": np.array([host_key("a.test")], "<i8").tobytes()}
+    row = run.plan(url, **planned).go().outcome(url)
+    assert (row["fetch_redirect"], row["seed_hops"], row["reason"]) == (target, seed_hops, reason)
+    assert (row["redirect_key"] is None) == (reason is not None)
+    assert run.discovered() == ({} if reason else {target: "redirect"})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.fetch.reader import ReadLimits, ResponseReader
+from crawler.page.wanted import MimeTypes
 from tests.fetch.response_vectors import CHUNKED, OK, VECTORS, Seen, Vector
 
 LIMITS = ReadLimits(head_bytes=65_536, header_fields=200, body_bytes=1_000_000)
@@ -82,6 +83,57 @@ def test_a_connection_is_used_again_only_after_a_clean_response(raw: bytes, is_r
         reader = read(raw, sizes)
         assert reader.is_done
         assert reader.is_reusable is is_reusable
+
+
+UNREAD = MimeTypes(["audio/*", "application/zip", "application/octet-stream"])
+ZIP, NOISE, TEXT = b"PK\x03\x04" + bytes(9_000), bytes(9_000), b"some words\n" * 900
+BODIES = [
+    ("named", "Audio/MPEG; x=y", TEXT, "audio/mpeg"),
+    ("named and empty", "audio/mpeg", b"", "audio/mpeg"),
+    ("shown", "application/octet-stream", ZIP, "application/zip"),
+    ("shown by few bytes", "application/octet-stream", ZIP[:9], "application/zip"),
+    ("unknown bytes", "application/octet-stream", NOISE, "application/octet-stream"),
+    ("as long as it takes", "application/octet-stream", NOISE[:1_445], "application/octet-stream"),
+    ("one byte less", "application/octet-stream", NOISE[:1_444], "application/octet-stream"),
+    ("words under that name", "application/octet-stream", TEXT, None),
+    ("empty", "application/octet-stream", b"", None),
+    ("a page", "text/html", TEXT, None),
+    ("no page", "text/html", ZIP, "application/zip"),
+]
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("sizes", [[1_000_000], [1], [700], [1_440, 3]], ids=str)
+@pytest.mark.parametrize(("name", "content_type", "body", "unread"), BODIES, ids=[case[0] for case in BODIES])
+def test_a_body_of_an_unwanted_type_is_given_up(
+    name: str, content_type: str, body: bytes, unread: str | None, sizes: list[int], framing: str
+) -> None:
+    """However it is framed and cut, whatever the status, and though the connection breaks."""
+    head = b"Content-Type: %b\r\n" % content_type.encode()
+    chunks = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+    rest = {
+        "length": b"Content-Length: %d\r\n\r\n" % len(body) + body,
+        "chunks": b"Transfer-Encoding: chunked\r\n\r\n" + chunks,
+        "close": b"\r\n" + body,
+    }[framing]
+    for status in (b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 404 No\r\n"):
+        reader = read(status + head + rest, sizes, limits=ReadLimits(65_536, 200, 1_000_000, UNREAD))
+        assert reader.unread_type == unread
+        assert reader.body.stream().read() == (b"" if unread else body)
+        assert reader.truncated == ("unspecified" if unread else None)
+        assert not (unread and reader.is_reusable)
+    if len(body) > 1:
+        broken = read((OK + head + rest)[: -len(body) // 2], sizes, "reset", ReadLimits(65_536, 200, 1_000_000, UNREAD))
+        assert broken.unread_type == unread
+
+
+def test_nothing_is_fed_on_once_a_body_is_given_up() -> None:
+    reader = ResponseReader(ReadLimits(65_536, 200, 1_000_000, UNREAD))
+    reader.feed(OK + b"Content-Type: audio/mpeg\r\nContent-Length: 700000000\r\n\r\nabc")
+    assert (reader.is_done, reader.body.size, reader.truncated) == (True, 0, "unspecified")
+    reader = ResponseReader(ReadLimits(65_536, 200, 1_000, UNREAD))
+    reader.feed(OK + b"Content-Type: application/octet-stream\r\n\r\n" + NOISE)
+    assert (reader.unread_type, reader.truncated) == ("application/octet-stream", "unspecified"), "a limit below that"
 
 
 def test_deadlines_cut_a_body_and_fail_a_head() -> None:

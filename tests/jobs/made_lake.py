@@ -137,7 +137,9 @@ def _first_round(maker: LakeMaker) -> Row:
     maker.write(schemas.CAPTURES, captures)
     seed = {"line": HOME.url, "url_key": HOME.key, "url": HOME.url, "host": "a.test", "registered_domain": "a.test"}
     refused = {"line": "ftp://a.test/", "verdict": "scheme", "inbox_file": "inbox/first.urls", "round": 1}
-    maker.write(schemas.SEEDS, [{**seed, "verdict": "admitted", "inbox_file": "inbox/first.urls", "round": 1}, refused])
+    led_to = {**seed, "line": None, "url_key": LATE.key, "url": LATE.url, "redirected_from": HOME.url, "seed_hops": 1}
+    admitted = {**seed, "verdict": "admitted", "inbox_file": "inbox/first.urls", "round": 1}
+    maker.write(schemas.SEEDS, [admitted, refused, {**led_to, "verdict": "admitted", "round": 1}])
     known = (HOME, COPY, NEAR, GONE, SECRET, LATE, OTHER)
     maker.write(schemas.URL_CHECKSUMS, [_checksum(one, 1) for one in known])
     left_out = {"host": "a.test", "kind": "left_out", "reason": "host_budget", "rows": 3, "partition": -1, "round": 1}

@@ -14,6 +14,8 @@ from crawler.tables.lock import acquire
 from crawler.tables.reader import Reader, due_urls
 from jobs import exits
 from jobs.crawl import is_work_left, next_commands, sample_url
+from jobs.report_html import report_html
+from jobs.report_text import report_text
 from jobs.status import lake_status
 from tests.jobs.conftest import Run
 from tests.jobs.made_lake import BODY, COPY, HEAD_304, HOME, HOUR_2, LATE, NEAR, ROUND_1, ROUND_2, make_lake
@@ -107,6 +109,7 @@ WHY = [
         ("seed      round 1: admitted", "planned   round 2: tier 0", "not_modified 304", "robots.txt allows this URL"),
     ),
     (COPY.url, (f"payload duplicate (1.00) of {HOME.url}, round 1", "response in crawl-data/")),
+    (LATE.url, (f"seed      round 1: admitted ({HOME.url} redirects here, 1 redirect from the inbox)",)),
     (LATE.url, (f"link on {HOME.url}", "not_reached: time_limit", "3 URLs of its host, for host_budget")),
     ("https://a.test/private/secret", ("robots_denied", "robots.txt denies this URL")),
 ]
@@ -148,7 +151,10 @@ def test_the_report_counts_every_planned_url_once(run: Run, made_lake: str) -> N
     assert facts["contents"]["near_duplicate"]["uris"] == 1
     assert facts["links"] == {"found": 7, "kept": 5, "refused": {"scheme": 2}}
     assert facts["seeds"]["verdicts"] == {"admitted": 1, "scheme": 1}
-    assert (facts["seeds"]["crawled"], facts["duration_s"]) == (1, 13.0)
+    assert (facts["seeds"]["crawled"], facts["seeds"]["uncrawled"], facts["duration_s"]) == (1, 0, 13.0)
+    assert facts["seeds"]["from_redirects"] == 1
+    assert "1 new seed to which seeds redirect" in report_text(facts)
+    assert "seeds to which seeds redirect" in report_html(facts, {})
     assert facts["rates"]["uris_per_s"] == 0.4
 
 

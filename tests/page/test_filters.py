@@ -72,6 +72,45 @@ def test_reasons(raw: str, reason: str | None) -> None:
     assert UrlFilters(RULES, BLOCK_LIST).refuse(url(raw), 0) == reason
 
 
+SUFFIXES = [
+    *((f"http://example.org/{name}", "denied_suffix") for name in (
+        "a.iso", "a/b.ISO", "x.tar.gz", "x.tgz", "x.gz", "disk.img", "a.zip", "a.7z", "a.rar", "setup.exe", "a.msi",
+        "a.deb", "a.rpm", "a.apk", "a.mp3", "a.mp4", "a.Mp4", "a.dmg", "a.webm", "a.zip?x=1", "a.zip?x=/y.html",
+        "a%2Ezip", "a.%7aip", "a.html.zip", ".zip", "..zip", "a.xml.zip", "a.xml.gz.zip", "sitemap.gz",
+    )),
+    *((f"http://example.org/{name}", None) for name in (
+        "", "a", "iso", "zip", "a.html", "a.zip/", "a.zip/download", "a.zip.html", "a.iso.txt", "?file=a.zip",
+        "a?file=/a.zip", "sitemap.xml.gz", "sitemap.XML.GZ", "urls.txt.gz", "a.xml", "a.pdf", "a.png", "a.zips",
+        "a%2Fb.zip%3F", "a.zip;v=1", "a.%ff%fe", "a.", "a..", "...",
+    )),
+    ("http://movie.zip/", None),
+    ("http://movie.mov/a", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "reason"), SUFFIXES)
+def test_a_suffix_is_refused_by_the_path_alone(raw: str, reason: str | None) -> None:
+    filters = UrlFilters(FilterSettings())
+    found = url(raw)
+    assert filters.refuse(found, 0) == filters.refuse(found, 0, "seed") == reason
+    assert filters.refuse(found, 1, "sitemap") is None
+
+
+def test_suffixes_are_those_of_the_settings() -> None:
+    filters = UrlFilters(FilterSettings(deny_suffixes=(".GIF", ".min.js"), keep_suffixes=(".ok.gif",)))
+    raws = [f"http://example.org/{name}" for name in ("a.gif", "a.ok.gif", "a.js", "a.min.js", "a.zip")]
+    found = [filters.refuse(url(raw), 0) for raw in raws]
+    assert found == ["denied_suffix", None, None, "denied_suffix", None]
+
+
+def test_a_seed_opens_its_scope_and_nothing_else() -> None:
+    filters = UrlFilters(RULES, BLOCK_LIST, Scope("domains", keys("in.org")))
+    raws = ["http://out.org/", "http://denied.org/", "http://blocked.org/", "http://out.org/a.gif", "ftp://out.org/"]
+    assert [filters.refuse(url(raw), 0) for raw in raws[:1]] == ["out_of_scope"]
+    found = [filters.refuse(url(raw), 0, "seed") for raw in raws]
+    assert found == [None, "denied_domain", "block_list", "denied_pattern", "scheme"]
+
+
 def test_depth() -> None:
     filters = UrlFilters(FilterSettings(max_depth=2))
     assert [filters.refuse(url("http://example.org/"), depth) for depth in (2, 3)] == [None, "too_deep"]

@@ -1,7 +1,7 @@
 """Crawl the documentation sites to the end and check the result: `python -m tests.real_input.run [--delay S …]`.
 
-For every delay: a crawl with the stock settings until nothing is due, then a second one fifteen days ahead. Prints the
-figures and the checks; exit code 1 when a check failed.
+For every delay: a crawl with the stock settings, but of all contents, until nothing is due, then a second one fifteen
+days ahead. Prints the figures and the checks; exit code 1 when a check failed.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ def crawl(origin: Origin, lake: Path, delay_s: float, arguments: Sequence[str]) 
         "fetch.allow_addresses": '["127.0.0.0/8"]',
         "fetch.only_allowed": "true",
         "filters.ports": f"[{origin.port}]",
+        "filters.deny_suffixes": "[]",  # the oracle follows every link
+        "content.deny_types": "[]",
     }
     options = [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
     command = [sys.executable, "-m", "jobs.cli", "crawl", *arguments, "--until-done", "--lake", str(lake), *options]

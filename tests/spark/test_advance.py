@@ -19,11 +19,11 @@ from tests.spark.rows import NOW, at, frame, host, hosts, outcome, outcomes, vis
 
 DAY = 86_400
 WEEK = 7 * DAY
-STATUSES = ("unfetched", "fetched", "not_modified", "redir_temp", "redir_perm", "gone")
+STATUSES = ("unfetched", "fetched", "not_modified", "redir_temp", "redir_perm", "gone", "unwanted")
 BACK_OFF = {0: WEEK, 1: 2 * WEEK, 2: 4 * WEEK, 3: 8 * WEEK, 9: 8 * WEEK}
 NEW_STATUS = {
     "success": "fetched", "not_modified": "not_modified", "redirect_temp": "redir_temp",
-    "redirect_perm": "redir_perm", "gone": "gone",
+    "redirect_perm": "redir_perm", "gone": "gone", "unwanted_type": "unwanted",
 }  # fmt: skip
 GOOD = {"success", "not_modified", "redirect_temp", "redirect_perm", "robots_denied"}
 HOST_BAD = {"robots_unreachable", "host_failed"}

@@ -18,7 +18,13 @@ from tests.spark.rows import NOW, frame, host, hosts, key_of, outcome, outcomes,
 A, B, C, X, Y, Z = (f"http://{name}.test/" for name in "abcxyz")
 FRESH = tuple(
     Column(name, kind, "")
-    for name, kind in [("url_key", "bigint"), ("host_key", "bigint"), ("depth", "int"), ("link_tier", "int")]
+    for name, kind in [
+        ("url_key", "bigint"),
+        ("host_key", "bigint"),
+        ("depth", "int"),
+        ("link_tier", "int"),
+        ("seed_hops", "int"),
+    ]
 )
 
 
@@ -61,14 +67,42 @@ def test_the_best_way_to_a_url_wins(spark: SparkSession) -> None:
     }  # fmt: skip
 
 
+def test_what_a_seed_redirects_to_is_better_than_any_link(spark: SparkSession) -> None:
+    """Of several seeds that redirect to one URL the one that is nearest to the inbox counts, then the least key."""
+    rows = [
+        outcome(A, redirect_key=key_of(X), seed_hops=2, outcome="redirect_temp"),
+        outcome(B, redirect_key=key_of(X), seed_hops=1, outcome="redirect_perm"),
+        outcome(C, links=[key_of(X), key_of(Y)]),
+        outcome(Z, redirect_key=None, seed_hops=None, outcome="redirect_perm"),
+    ]
+    outcomes_of = marked(spark, rows)
+    planned = visits(spark, [visit(url, depth=0) for url in (A, B, C, Z)])
+    linked = discover.candidates(discover.link_tier(outcomes_of, Settings()), planned)
+    named = discover.from_robots(frame(spark, DISCOVERIES.columns, []))
+    found = discover.best_candidates(linked, named, discover.from_seeds(outcomes_of)).collect()
+    assert {row["url_key"]: tuple(row)[1:] for row in found} == {
+        key_of(X): (-1, 0, 1, key_of(B)), key_of(Y): (0, 1, None, key_of(C)),
+    }  # fmt: skip
+
+
+def test_a_seed_is_due_now_whatever_its_host_has_to_do(spark: SparkSession) -> None:
+    seed = {"url_key": 1, "host_key": host("a.test")["host_key"], "depth": 0, "link_tier": -1, "seed_hops": 1}
+    rows = discover.spread(
+        frame(spark, FRESH, [seed]),
+        hosts(spark, [host("a.test", horizon_at=NOW + 9e6)]).select("host_key", "horizon_at", "crawl_delay_s"),
+        Settings(),
+        NOW,
+    ).collect()
+    assert [(row["tier"], row["due_at"].timestamp()) for row in rows] == [(discover.SEED_TIER, NOW)]
+
+
 def test_new_urls_take_their_text_from_any_one_segment(spark: SparkSession) -> None:
     text = [{"url_key": key_of(url), "url": url, "host": url[7:-1], "source": "link"} for url in (X, X, Y, Z)]
     unseen = spark.createDataFrame([(key_of(X),), (key_of(Z),)], "url_key bigint")
-    found = spark.createDataFrame(
-        [(key_of(url), 1, 2, 9) for url in (X, Y, Z)], "url_key bigint, link_tier int, depth int, source_key bigint"
-    )
+    columns = "url_key bigint, link_tier int, depth int, source_key bigint, seed_hops int"
+    found = spark.createDataFrame([(key_of(url), 1, 2, 9, 1 if url == Z else None) for url in (X, Y, Z)], columns)
     rows = discover.new_urls(unseen, found, frame(spark, DISCOVERIES.columns, text)).collect()
-    assert sorted(row["url"] for row in rows) == [X, Z]
+    assert sorted((row["url"], row["source"]) for row in rows) == [(X, "link"), (Z, "redirect")]
 
 
 def fresh(spark: SparkSession, count: int) -> DataFrame:

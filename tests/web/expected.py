@@ -16,11 +16,13 @@ from tests.web.words import listed
 DENIED_HOSTS = frozenset({"shut.test", "ailing.test", "mute.test", "lure.test", "inside.test", "inside.turns.test"})
 """Hosts of which no page may be asked for."""
 
-OPTIONAL_HOSTS = frozenset(f"{name}.test" for name in listed("closed mill mill-mirror snooze siesta broken"))
-"""Hosts on which it depends on the crawl's patience, or on which of two came first, what is asked for."""
+OPTIONAL_HOSTS = frozenset(f"{name}.test" for name in listed("closed snooze siesta broken"))
+"""Hosts on which it depends on the crawl's patience what is asked for."""
 
 _THIRD = {
     "twins.test": ("/from-twins/1", "/from-twins/2"),
+    "mill.test": ("/flour/rye.html",),
+    "mill-mirror.test": ("/flour/rye.html",),
     "echo.test": ("/from-story", "/only-from-story-links"),
     "courier.test": tuple(f"/story/{kind}-{number}" for kind in ("rss", "atom") for number in (1, 2, 3)),
     "packed.test": tuple(f"/linked/{kind}" for kind in ("gzip", "chunked", "gzip-chunked", "deflate", "to-close")),
@@ -37,6 +39,8 @@ _THIRD = {
     "atlas.test": ("/a.xml", "/b.xml.gz"),
 }
 _SECOND = {
+    "mill.test": ("/stone.html", "/wheel.html", "/flour/"),
+    "mill-mirror.test": ("/stone.html", "/wheel.html", "/flour/"),
     "babel.test": (*(tongue.path for tongue in TONGUES), "/broken-utf-8"),
     "steady.test": tuple(f"/page/{number}" for number in range(1, 8)),
     "counter.test": COUNTER_PAGES[1:],
