@@ -52,12 +52,12 @@ def stored_head(head: bytes, body_size: int) -> bytes:
     Only a head that announces a transfer coding changes: its Transfer-Encoding (and a Content-Length, which then meant
     nothing) is kept as `X-Crawler-...`, and a Content-Length says what is stored. No other byte is touched.
     """
-    if not head.endswith((b"\r\n\r\n", b"\n\n")):
+    if not head.endswith((b"\n\r\n", b"\n\n")):
         raise ValueError(f"head of {len(head)} bytes does not end in an empty line: {head[-20:]!r}")
     coding = _TRANSFER_ENCODING.search(head)
     if coding is None:
         return head
-    line_end = b"\r\n" if head.endswith(b"\r\n\r\n") else b"\n"
+    line_end = b"\r\n" if head.endswith(b"\r\n") else b"\n"
     length = b"" if _NO_BODY.match(head) else b"Content-Length: %d" % body_size + line_end
     before, after = _renamed(_CONTENT_LENGTH, head[: coding.start()]), _renamed(_CONTENT_LENGTH, head[coding.start() :])
     return before + length + _renamed(_TRANSFER_ENCODING, after)
