@@ -164,6 +164,7 @@ def robots_verdict(asked: Asked, rows: list[Row], settings: Settings) -> dict[st
         "fetched_at": instant(newest.fetched_at) if newest else None,
         "line": line.number if line and not is_shut else None,
         "rule": line.text if line and not is_shut else None,
+        "answered": copy is not None,
         "has_rules": copy is not None and has_rules(copy),
         "unreachable_since": instant(failure.fetched_at) if failure else None,
     }

@@ -102,7 +102,7 @@ def _host(facts: Facts) -> Iterator[str]:
         return
     addresses = ", ".join(state["addresses"]) or "no known address"
     yield f"host      {state['host']} at {addresses}, seen in round {state['round']}"
-    yield f"          robots.txt {_robots(state['robots'])}"
+    yield f"          robots.txt {robots_text(state['robots'])}"
     if state["crawl_delay_s"]:
         yield f"          asks for {state['crawl_delay_s']:g} s between requests"
     if state["not_before"]:
@@ -111,7 +111,7 @@ def _host(facts: Facts) -> Iterator[str]:
         yield f"          out of {count_of(state['failures'], 'round')} in a row for its failures"
 
 
-def _robots(robots: Facts) -> str:
+def robots_text(robots: Facts) -> str:
     """The verdict that a fetch would give now, and the line or the state that decides it."""
     how, since = robots["standing"], robots.get("unreachable_since")
     if how == "not_asked":
@@ -124,14 +124,13 @@ def _robots(robots: Facts) -> str:
         return f"{verdict}: unreachable since {since} {read}, which forbids everything for 30 days"
     if robots["rule"]:
         verdict += f" by line {robots['line']}: {robots['rule']}"
-    elif robots["allowed"]:
-        verdict += ": no rule applies" if robots["has_rules"] else ": there is none"
-    else:
+    elif not robots["allowed"]:
         verdict += ": its wildcards cost too much to try"
-    if how == "expired":
-        return f"{verdict} {read}; it is asked for again first"
-    return (
-        f"{verdict} {read}; unreachable since {since}, for 30 days and more"
-        if how == "outlived"
-        else f"{verdict} {read}"
-    )
+    elif robots["has_rules"]:
+        verdict += ": no rule applies"
+    else:
+        verdict += ": there is none" if robots["answered"] else ": it never answered"
+    if how == "outlived":
+        answered = f" {read}" if robots["answered"] else ""
+        return f"{verdict}{answered}; unreachable since {since}, for 30 days and more"
+    return f"{verdict} {read}" + ("; it is asked for again first" if how == "expired" else "")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Generic, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from crawler.fetch.exchange import Exchange
 from crawler.page.coding import LIMIT_S, decode_content, gunzip
@@ -180,7 +180,8 @@ class RobotsShelf:
         if len(body) <= MEMORY_BYTES:
             return _Text(digest, body, None, 0)
         if self._file is None:
-            self._file = TemporaryFile(buffering=0)  # noqa: SIM115 - it goes with the last text in it
+            self._file = TemporaryFile(buffering=0)  # noqa: SIM115 - closed when the shelf goes
+            finalize(self, self._file.close)
         place = self._file_bytes
         self._file.write(body)
         self._file_bytes += len(body)

@@ -114,11 +114,14 @@ class Robots:
     @classmethod
     def from_bytes(cls, body: bytes, product_token: str) -> Robots:
         """Read the body of a successful robots.txt. It never raises; what is no record is passed over."""
-        text = _text(body)
-        standard, is_doubtful = _read(text, product_token, _BY_THE_STANDARD)
+        text = _decoded(body)
+        has_nul = "\0" in text
+        plain = "\n".join(map(_hushed, text.split("\n"))) if has_nul else text
+        text = text.replace("\0", "")
+        standard, is_doubtful = _read(plain, product_token, _BY_THE_STANDARD)
         if text[:1_000].lstrip().startswith("<"):
             return cls([standard, _read(text, product_token, _IN_MARKUP)[0]])
-        if is_doubtful or _DOUBTFUL.search(text):
+        if is_doubtful or has_nul or _DOUBTFUL.search(text):
             return cls([standard, _read(text, product_token, _AS_MEANT)[0]])
         return cls([standard])
 
@@ -233,9 +236,18 @@ def is_text(body: bytes) -> bool:
 
 def _text(body: bytes) -> str:
     """The body decoded, without NUL, its lines ended by LF."""
+    return _decoded(body).replace("\0", "")
+
+
+def _decoded(body: bytes) -> str:
     codec, start = _codec(body)
-    text = body[start:].decode(codec, "surrogateescape" if codec == "utf-8" else "replace").replace("\0", "")
+    text = body[start:].decode(codec, "surrogateescape" if codec == "utf-8" else "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _hushed(line: str) -> str:
+    """A line with NUL is no record by the standard; something as long without NUL stands in its place."""
+    return "#" * (len(line) - line.count("\0")) if "\0" in line else line
 
 
 def _codec(body: bytes) -> tuple[str, int]:

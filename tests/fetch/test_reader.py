@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.fetch.exchange import Exchange
 from crawler.fetch.reader import ReadLimits, ResponseReader
+from crawler.fetch.warc_payload import stored_head
 from crawler.page.wanted import MimeTypes
 from tests.fetch.response_vectors import CHUNKED, OK, VECTORS, Seen, Vector
 
@@ -164,3 +166,61 @@ def test_random_bytes_after_a_good_start_end_in_one_state() -> None:
             reader = read(start + chance.randbytes(chance.randrange(300)), [chance.randrange(1, 100)])
             assert reader.is_done
             assert reader.failure is None or not reader.is_reusable
+
+
+SPLINTERS = [
+    *(
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b" ",
+        b"\t",
+        b"\0",
+        b":",
+        b",",
+        b";",
+        b"0\r\n\r\n",
+        b"ffffffffffffffff\r\n",
+        b"-1",
+        b"\xff",
+    ),
+    *(b"\r\n folded", b"\r\n\tgzip", b"\r\n \r\n", b"chunked", b"HTTP/1.1 100 \r\n\r\n", b"HTTP/1.1 200 OK\r\n"),
+    *(b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding:\r\n chunked\r\n"),
+    *(b"Content-Encoding: gzip\r\n", b"Content-Encoding:\r\n br,\r\n gzip\r\n", b"Connection: close\r\n"),
+]
+
+
+def mutated(raw: bytes, chance: random.Random) -> bytes:
+    for _ in range(chance.randrange(1, 6)):
+        at, end = sorted(chance.randrange(len(raw) + 1) for _ in range(2))
+        raw = chance.choice(
+            [
+                raw[:at] + chance.choice(SPLINTERS) + raw[at:],
+                raw[:at] + chance.choice(SPLINTERS) + raw[end:],
+                raw[:at] + raw[end:],
+                raw[:end] + raw[at:],
+                raw[:at] + chance.randbytes(1) + raw[at + 1 :],
+                raw[:at] + chance.choice(VECTORS).raw[:500],
+            ]
+        )[:4_000]
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("seed", "many"), [(1, 1_500), (2, 1_500), pytest.param(3, 100_000, marks=pytest.mark.slow)], ids=str
+)
+def test_mutated_answers_end_in_one_state_and_can_be_archived(seed: int, many: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(many):
+        vector = chance.choice(VECTORS)
+        raw = mutated(vector.raw[:2_000], chance)
+        reader = read(raw, [1_000_000], vector.end)
+        assert reader.is_done
+        assert seen(reader) == seen(read(raw, [chance.randrange(1, 40)], vector.end)), raw
+        assert reader.head in raw
+        if reader.parsed is None:
+            continue
+        stored_head(reader.head, reader.body.size)
+        assert not any(char in value for _, value in reader.parsed.headers for char in "\r\n\0")
+        codings = Exchange(b"", "192.0.2.1", 0.0, headers=reader.parsed.headers).content_encoding
+        assert codings.count(",") >= sum(name == "content-encoding" for name, _ in reader.parsed.headers) - 1

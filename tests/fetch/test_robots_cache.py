@@ -88,6 +88,14 @@ def test_only_whole_lines_of_a_huge_file_are_kept() -> None:
     assert copy.body.endswith(line)
 
 
+def test_a_higher_limit_lets_more_lines_count() -> None:
+    body = b"user-agent: *\n" + b"#" * 600_000 + b"\ndisallow: /x"
+    for max_bytes, is_allowed in ((MAX, True), (MAX * 2, False)):
+        copy = RobotsQuest("http", "a.test").judge(exchange(200, body), POLICY, max_bytes)
+        assert isinstance(copy, RobotsCopy)
+        assert allows(copy) is is_allowed
+
+
 @pytest.mark.parametrize(
     ("copy", "is_fresh"),
     [

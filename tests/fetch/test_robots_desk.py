@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import time
+import zlib
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from crawler.page.url import Url, UrlPolicy
+from crawler.settings import Settings, UrlSettings
+from crawler.tables.reader import Reader
+from jobs import why
+from jobs.why_text import robots_text
 from tests.fetch.little_web import Answer, Asked, LittleWeb, page, redirect
 from tests.fetch.partition_runs import Run, host_state
 
@@ -138,3 +145,85 @@ def test_an_old_copy_is_asked_for_again_and_a_ttl_of_nothing_means_once_a_round(
     run.fetch = {"robots_ttl_s": 0.0}
     run.plan(*urls, host_state=host_state(host="a", robots=robots)).go()
     assert web.paths("a.test") == ["/robots.txt", "/0", "/1", "/2"]
+
+
+def test_all_sitemaps_of_a_long_list_are_discovered(web: LittleWeb, run: Run) -> None:
+    web.put("a.test", "/robots.txt", Answer(b"".join(b"sitemap: http://a.test/%d.xml\n" % n for n in range(1_000))))
+    run.plan(web.put("a.test", "/", page())).go()
+    assert len(run.discovered()) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("sentence", "body", "codings"),
+    [
+        ("coded and not said", gzip.compress(b"user-agent: *\ndisallow: /x"), ()),
+        ("several fields", zlib.compress(gzip.compress(b"user-agent: *\ndisallow: /x")), ("gzip", "deflate")),
+        ("said and not coded", b"user-agent: *\ndisallow: /x", ("utf-8",)),
+        ("said in a folded line", gzip.compress(b"user-agent: *\ndisallow: /x"), ("\r\n gzip",)),
+        ("a folded line of somebody else", b"user-agent: *\ndisallow: /x", ("identity\r\nX-Powered-By: a\r\n\tb",)),
+        ("in UTF-16", "user-agent: *\ndisallow: /x".encode("utf-16-be"), ()),
+    ],
+)
+def test_rules_are_read_as_servers_send_them(
+    web: LittleWeb, run: Run, sentence: str, body: bytes, codings: tuple[str, ...]
+) -> None:
+    fields = tuple(("Content-Encoding", coding) for coding in codings)
+    web.put("a.test", "/robots.txt", Answer(body, headers=fields))
+    run.fetch = NEVER
+    run.plan(*(web.put("a.test", path, page()) for path in ("/", "/x"))).go(time_s=20)
+    assert run.by_path() == {"/": "success", "/x": "robots_denied"}, sentence
+
+
+DAY = 86_400.0
+RULES = b"# hello\nuser-agent: orbweaver\ndisallow: /x # not you\n\nuser-agent: *\ndisallow: /"
+# Copies as (age, status, body), what /robots.txt answers now, the outcome, and what `why` says before the fetch
+STORED = [
+    ([(10, 200, RULES)], 500, "robots_denied", "denies this URL by line 3: disallow: /x # not you (status 200, read "),
+    (
+        [(10, 200, b"user-agent: *\ndisallow: /y")],
+        500,
+        "success",
+        "allows this URL: no rule applies (status 200, read ",
+    ),
+    (
+        [(10, 200, b"user-agent: *\nallow: /x")],
+        500,
+        "success",
+        "allows this URL by line 2: allow: /x (status 200, read ",
+    ),
+    ([(10, 404, b"")], 500, "success", "allows this URL: there is none (status 404, read "),
+    ([(20, 200, RULES), (10, 0, b"")], 500, "robots_denied", "denies this URL by line 3"),
+    ([(10, 500, b"")], 500, "robots_unreachable", "denies this URL: unreachable since "),
+    ([(2 * DAY, 404, b""), (DAY, 0, b"")], 500, "robots_unreachable", "denies this URL: unreachable since "),
+    ([(29 * DAY, 503, b"")], 503, "robots_unreachable", "denies this URL: unreachable since "),
+    ([(40 * DAY, 404, b""), (31 * DAY, 503, b"")], 503, "success", "allows this URL: there is none (status 404, read "),
+    ([(40 * DAY, 200, RULES), (31 * DAY, 503, b"")], 503, "robots_denied", "denies this URL by line 3: disallow: /x"),
+    ([(31 * DAY, 503, b"")], 503, "success", "allows this URL: it never answered; unreachable since "),
+    (
+        [(2 * DAY, 200, RULES)],
+        RULES,
+        "robots_denied",
+        "denies this URL by line 3: disallow: /x # not you (status 200, read ",
+    ),
+    ([], 404, "success", "never read; it is asked for first"),
+]
+
+
+@pytest.mark.parametrize(("copies", "answer", "outcome", "said"), STORED)
+def test_why_tells_what_the_fetch_will_make_of_the_stored_copies(
+    web: LittleWeb, run: Run, copies: list[tuple[float, int, bytes]], answer: int | bytes, outcome: str, said: str
+) -> None:
+    now = time.time()
+    robots = [
+        {"scheme": "http", "fetched_at": now - age, "status": status, "body": body} for age, status, body in copies
+    ]
+    url = web.put("a.test", "/x", page())
+    web.put("a.test", "/robots.txt", Answer(b"", answer) if isinstance(answer, int) else Answer(answer))
+    run.fetch = NEVER
+    run.plan(url, host_state=host_state(host="a.test", robots=robots)).go(time_s=5)
+    assert run.outcome(url)["outcome"] == outcome
+    canonical = UrlPolicy(UrlSettings()).canonical(url)
+    assert isinstance(canonical, Url)
+    facts = why.robots_verdict(why.Asked(cast(Reader, None), {}, canonical, now), robots, Settings())
+    assert robots_text(facts).startswith(said)
+    assert facts["allowed"] in (None, outcome == "success")

@@ -79,6 +79,10 @@ HEADS = {
         b"HTTP/1.1 200 OK\r\nX-Transfer-Encoding: chunked\r\nA: content-length: 9\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX-Transfer-Encoding: chunked\r\nA: content-length: 9\r\n\r\n",
     ),
+    "ends of lines mixed, and folded": (
+        b"HTTP/1.1 200 OK\nTransfer-Encoding:\r\n chunked\n\r\n",
+        b"HTTP/1.1 200 OK\nContent-Length: 7\r\nX-Crawler-Transfer-Encoding:\r\n chunked\n\r\n",
+    ),
     "no body": (
         b"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"HTTP/1.1 304 Not Modified\r\nX-Crawler-Transfer-Encoding: chunked\r\n\r\n",
