@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from crawler.page.url import Refusal, UrlPolicy
+from crawler.page.filters import BAD_PORTS
+from crawler.page.url import Refusal, UrlPolicy, host_port
 from crawler.settings import Settings
 from crawler.storage import Store
 from jobs.exits import BAD_USE, Stop
@@ -28,9 +29,15 @@ class Injected(NamedTuple):
 
 def inject(store: Store, settings: Settings, inputs: Sequence[str]) -> Injected:
     """Write all URLs of the arguments into one new inbox file. Raises Stop when an argument is neither file nor URL."""
-    canonical = UrlPolicy(settings.url).canonical
+    policy = UrlPolicy(settings.url)
+
+    def judged(text: str) -> object:
+        found = policy.canonical(text)
+        is_bad = not isinstance(found, Refusal) and host_port(found.host) in BAD_PORTS
+        return Refusal("port") if is_bad else found
+
     doubtful: list[str] = []
-    lines = [line for text in inputs for line in _lines_of(text, canonical, doubtful)]
+    lines = [line for text in inputs for line in _lines_of(text, judged, doubtful)]
     if not lines:
         raise Stop(BAD_USE, "no URLs: the files hold none (one a line, # begins a comment)")
     path = f"inbox/{datetime.now(UTC):%Y%m%dT%H%M%S}Z-{uuid4().hex}.urls"

@@ -66,7 +66,7 @@ def prepare(request: Request) -> Prepared | str:
         return "bad_url"
     try:
         parts = urlsplit(request.url)
-        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        port = DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
     except (ValueError, KeyError):
         return "bad_url"
     if not parts.hostname:

@@ -24,11 +24,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from itertools import count
 
 from crawler.fetch.exchange import IdleConnection
@@ -167,11 +166,12 @@ class HostQueue:
     def pop_due(self, now: float) -> HostRun | None:
         """A host to be visited, None when none is due or has a slot. The slot is its own until `release`."""
         for line in self._open_lines():
-            host = line.pop_due(now)
-            if host is not None:
+            found = line.pop_due(now)
+            if found is not None:
+                host, pair = found
                 is_late = line is self._slow_line
-                hold = self._holds[host] = _Hold(pair_of(host), line.slots, is_late=is_late)
-                hold.slots.take(hold.pair)
+                self._holds[host] = _Hold(pair, line.slots, is_late)
+                line.slots.take(pair)
                 self._late += is_late
                 return host
         return None
@@ -233,7 +233,7 @@ class _Slots:
         self._most = most
         self._most_of_one = max(1, int(most * share))
         self._taken = 0
-        self._taken_of: Counter[str] = Counter()
+        self._taken_of: dict[str, int] = {}
 
     @property
     def is_open(self) -> bool:
@@ -241,18 +241,22 @@ class _Slots:
 
     def full_of(self, pair: Pair) -> str | None:
         """The domain or the address that has its share already."""
-        return next((name for name in pair if self._taken_of[name] >= self._most_of_one), None)
+        for name in pair:
+            if self._taken_of.get(name, 0) >= self._most_of_one:
+                return name
+        return None
 
     def take(self, pair: Pair) -> None:
         self._taken += 1
-        self._taken_of.update(pair)
+        for name in pair:
+            self._taken_of[name] = self._taken_of.get(name, 0) + 1
 
     def give(self, pair: Pair) -> None:
         self._taken -= 1
         for name in pair:
-            self._taken_of[name] -= 1
-            if not self._taken_of[name]:
-                del self._taken_of[name]
+            left = self._taken_of.pop(name) - 1
+            if left:
+                self._taken_of[name] = left
 
 
 class _Line:
@@ -279,12 +283,12 @@ class _Line:
     def is_due(self, now: float) -> bool:
         return bool(self._called) or (bool(self._heap) and self._heap[0][0] <= now)
 
-    def pop_due(self, now: float) -> HostRun | None:
+    def pop_due(self, now: float) -> tuple[HostRun, Pair] | None:
         """The host that has been due for the longest time of those whose domain and address have a slot left."""
         while self._called:
             at, order, pair = heapq.heappop(self._called)
             if (name := self.slots.full_of(pair)) is None:
-                return self._from_aside(pair)
+                return self._from_aside(pair), pair
             self._wait(name, (at, order, pair))
             for other in pair:  # was called for a slot of that one, perhaps, and does not take it
                 if other != name:
@@ -299,7 +303,7 @@ class _Line:
                 self._wait(name, (entry[0], entry[1], pair))
             else:
                 self.hosts -= 1
-                return entry[2]
+                return entry[2], pair
         return None
 
     def call(self, name: str) -> None:
@@ -336,13 +340,13 @@ def pair_of(host: HostRun) -> Pair:
     domain = registered_domain(host.host)
     if not host.addresses:
         return (domain,)
-    address = _customer(host.address)
+    address = host.address
+    if ":" in address:
+        address = _network(address)
     return (domain, address) if address != domain else (domain,)
 
 
 @lru_cache(maxsize=4_096)
-def _customer(address: str) -> str:
-    """The address, or of an IPv6 one its /64."""
-    if ip_address(address).version == 4:
-        return address
+def _network(address: str) -> str:
+    """The /64 of an IPv6 address."""
     return str(ip_network(f"{address.partition('%')[0]}/64", strict=False))

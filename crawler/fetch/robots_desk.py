@@ -112,12 +112,12 @@ class RobotsDesk:
         """The turn and the address of the server that the quest has come to."""
         if quest.target == host.host:
             return host.turn, host.address
+        if self.filters.refuse_port(quest.target) is not None:
+            return host.turn, None
         turn = self._turns.get(quest.target) or self._strangers.get(quest.target)
         if turn is None:
             turn = self.network.politeness.turn_of_stranger(quest.target, host.turn.grouped_by)
             self._strangers[quest.target] = turn
-        if self.filters.refuse_port(quest.target) is not None:
-            return turn, None
         resolved = await self.network.resolver.resolve(quest.target)
         return turn, resolved.addresses[0].address if resolved.addresses else None
 

@@ -73,6 +73,7 @@ USAGE = [
     (["inject", "no-such-file.txt"], "neither a file nor a URL"),
     (["inject", "ftp//a.test/"], "neither a file nor a URL"),
     (["inject", "mailto://a@b.test"], "no URL that can be crawled (scheme)"),
+    (["inject", "http://a.test:25/"], "no URL that can be crawled (port)"),
     (["status", "--lake", "hdfs://a/b"], "scheme 'hdfs' is not one of"),
     (["show", "https://a.test/", "--head", "--body"], "exclude each other"),
     (["show", "http://"], "no URL that can be crawled"),
@@ -140,15 +141,18 @@ def test_settings_are_shown_as_json(run: Run) -> None:
 
 def test_inject_puts_all_urls_of_arguments_and_files_into_one_new_file(run: Run, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.txt"
-    seeds.write_text("\ufeff# birds\nhttps://b.test/\n\n  c.test/path  \nhttp://\n", encoding="utf-8")
+    seeds.write_text("\ufeff# birds\nhttps://b.test/\n\n  c.test/path  \nhttp://\na.test:22\n", encoding="utf-8")
     lake = tmp_path / "lake"
     said = run("inject", "https://a.test/", str(seeds), "--lake", str(lake))
     files = list((lake / "inbox").iterdir())
     assert said.code == 0
-    assert said.out.startswith("4 URLs in inbox/")
-    assert [file.read_text() for file in files] == ["https://a.test/\nhttps://b.test/\nc.test/path\nhttp://\n"]
+    assert said.out.startswith("5 URLs in inbox/")
+    assert [file.read_text() for file in files] == [
+        "https://a.test/\nhttps://b.test/\nc.test/path\nhttp://\na.test:22\n"
+    ]
     assert files[0].suffix == ".urls"
     assert f"{seeds}:5: http://" in said.err
+    assert f"{seeds}:6: a.test:22: port" in said.err
 
 
 def test_inject_works_while_the_lake_is_held_and_prints_json(run: Run, tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ STRANGERS = [
     ("https://z.test/", "out_of_scope"),
     ("gopher://z.test/", "scheme"),
     ("https://a.test/a/a/a/a/", "path_repeats"),
+    ("https://a.test:8443/", "port"),
+    ("https://a.test:25/", "port"),
 ]
 
 
@@ -134,6 +136,12 @@ def test_why_names_the_rule_that_refuses_an_unknown_url(run: Run, made_lake: str
     said = run("why", url, "--lake", made_lake, "--json")
     facts = json.loads(said.out)
     assert (said.code, facts["known"], facts["refused"]) == (exits.NOT_FOUND, False, reason)
+
+
+def test_why_says_what_opens_a_port(run: Run, made_lake: str) -> None:
+    assert "filters.ports" in run("why", "http://a.test:8080/", "--lake", made_lake).out
+    opened = run("why", "http://a.test:8080/", "--lake", made_lake, "--set", "filters.ports=[8080]", "--json")
+    assert json.loads(opened.out)["refused"] is None
 
 
 def test_why_knows_the_verdict_on_a_seed_that_was_refused(run: Run, made_lake: str) -> None:

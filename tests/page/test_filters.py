@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crawler.page.filters import Scope, UrlFilters
+from crawler.page.filters import BAD_PORTS, Scope, UrlFilters
 from crawler.page.url import Url, UrlPolicy, host_key
 from crawler.settings import FilterSettings, UrlSettings
 
@@ -109,6 +111,61 @@ def test_a_seed_opens_its_scope_and_nothing_else() -> None:
     assert [filters.refuse(url(raw), 0) for raw in raws[:1]] == ["out_of_scope"]
     found = [filters.refuse(url(raw), 0, "seed") for raw in raws]
     assert found == [None, "denied_domain", "block_list", "denied_pattern", "scheme"]
+
+
+OPENED = Scope(ports=keys("a.org:8080", "[2001:db8::1]:81"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_open"),
+    [
+        ("http://a.org/", True),
+        ("http://a.org:80/", True),
+        ("http://a.org:443/", True),
+        ("https://a.org:80/", True),
+        ("http://a.org:8080/", True),
+        ("https://a.org:8080/", True),
+        ("http://a.org:8081/", False),
+        ("http://www.a.org:8080/", False),
+        ("http://b.org:8080/", False),
+        ("http://b.org:9000/", True),  # by the settings
+        ("http://[2001:db8::1]:81/", True),
+        ("http://[2001:db8::1]/", True),
+        ("http://[2001:db8::2]:81/", False),
+        ("http://192.0.2.1:8080/", False),
+        ("http://a.org:0/", False),
+        ("http://a.org:22/", False),
+        ("http://a.org:65535/", False),
+    ],
+)
+def test_a_port_is_open_where_a_setting_or_a_seed_of_that_host_opened_it(raw: str, is_open: bool) -> None:
+    filters = UrlFilters(FilterSettings(ports=(9000,)), scope=OPENED)
+    assert filters.refuse(url(raw), 0) == (None if is_open else "port")
+
+
+@given(st.integers(0, 65_535), st.sampled_from(["http", "https"]))
+def test_without_a_word_only_the_ports_of_the_web_are_open_and_a_seed_opens_all_but_the_bad(
+    port: int, scheme: str
+) -> None:
+    asked = url(f"{scheme}://a.org:{port}/")
+    assert UrlFilters(FilterSettings(), scope=Scope(ports=b"")).refuse(asked, 0) == (
+        None if port in (80, 443) else "port"
+    )
+    assert UrlFilters(FilterSettings()).refuse(asked, 0) == ("port" if port in BAD_PORTS else None)
+
+
+@pytest.mark.parametrize("port", sorted(BAD_PORTS))
+def test_a_bad_port_is_closed_whoever_opens_it(port: int) -> None:
+    filters = UrlFilters(FilterSettings(ports=(port,)), scope=Scope(ports=keys(f"a.org:{port}")))
+    for scheme in ("http", "https"):
+        assert filters.refuse(url(f"{scheme}://a.org:{port}/"), 0) == "port"
+
+
+def test_the_bad_ports_are_those_of_the_fetch_standard() -> None:
+    """83 of them, with the latest additions: 0, 4190, 6679, 10080, and none that the web itself uses."""
+    assert len(BAD_PORTS) == 83
+    assert {0, 1, 21, 22, 25, 53, 110, 143, 554, 993, 2049, 4190, 5060, 6000, 6667, 6679, 10080} <= BAD_PORTS
+    assert BAD_PORTS.isdisjoint({80, 81, 443, 3000, 3128, 8000, 8008, 8080, 8081, 8443, 8888})
 
 
 def test_depth() -> None:

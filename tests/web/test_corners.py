@@ -43,7 +43,7 @@ def outcome(reply: Reply) -> str:
         return "timeout" if reply.ending == "waiting" else "connect_failed"
     if not reply.status:
         return "protocol_error"
-    if not reply.has_head:
+    if not reply.has_head or reply.ending == "waiting":
         return "timeout"
     if len(reply.headers) > 200:
         return "headers_too_large"
