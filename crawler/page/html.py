@@ -20,6 +20,7 @@ _FOLLOWED_RELATIONS = frozenset({"canonical", "next", "alternate"})
 _REFRESH = re.compile(
     r"""\s*+[\d.]++(?:\s++[;,]?|[;,])\s*+(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(\S.*))""", re.IGNORECASE | re.DOTALL
 )
+MAX_BASE_CHARS = 4_096
 Attributes = Mapping[str, str | None]
 
 
@@ -71,14 +72,16 @@ class Findings:
 
 
 def resolved_base(href: str | None, url: str) -> str:
-    """The base of a page's hrefs: that of its first base element where it is http(s), else the page's own URL."""
+    """The base of a page's hrefs: that of its first base element where it is http(s) and of a sensible length, else the
+    page's own URL. Every relative href would otherwise cost a copy of an endless one."""
     if href is None:
         return url
     try:
         base = can_ada.parse(url) + href
     except (ValueError, TypeError):
         return url
-    return base.href if base.protocol in ("http:", "https:") else url
+    is_usable = base.protocol in ("http:", "https:") and len(base.href) <= MAX_BASE_CHARS
+    return base.href if is_usable else url
 
 
 class LexborModule:

@@ -68,6 +68,8 @@ class LinkReader:
         for at in range(HREFS_A_STEP, len(hrefs), HREFS_A_STEP):
             yield None
             verdicts += self._verdicts(hrefs[at : at + HREFS_A_STEP], base)
+        if len(hrefs) > HREFS_A_STEP:
+            yield None
         accepted: dict[int, Url] = {}
         refused: dict[str, str] = {}
         for verdict in verdicts:
