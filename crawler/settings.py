@@ -164,7 +164,7 @@ class PageSettings(Section):
     obey_nofollow: bool = True
     inline_bytes: Annotated[int, Ge(0)] = 131_072
     parse_cpu_s: Annotated[float, Gt(0)] = 10.0
-    parse_memory_mb: Annotated[int, Ge(64)] = 512
+    parse_memory_mb: Annotated[int, Ge(64)] = 180
 
 
 @dataclass(frozen=True)

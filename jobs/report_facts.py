@@ -40,6 +40,7 @@ def report_facts(rnd: Round, settings: Settings) -> Facts:
         "links": link_facts(rnd.captures),
         "by_status": groups_of(asked, "fetch_status"),
         "by_mime": groups_of(asked.filter(pc.is_valid(asked["content_mime_detected"])), "content_mime_detected"),
+        "parsing": parse_facts(asked),
         "hosts": hosts_of(rnd.captures),
         "gaps": gaps_of(asked, delays, settings.fetch.delay_s),
         "near_duplicates": clusters_of(rnd.reader, rnd.versions, rnd.captures),
@@ -109,12 +110,17 @@ def uri_facts(captures: Rows) -> Facts:
     }
 
 
-def failure_reasons(captures: Rows, most: int = 50) -> list[Facts]:
+def failure_reasons(captures: Rows) -> list[Facts]:
     """The commonest pairs of outcome and reason among what did not succeed."""
-    failed = captures.filter(pc.invert(_is_one_of(captures, SUCCESSES)))
-    groups = failed.group_by(["outcome", "reason"]).aggregate([([], "count_all")])
-    rows: list[Facts] = groups.rename_columns({"count_all": "uris"}).to_pylist()
-    return sorted(rows, key=lambda row: (-row["uris"], row["outcome"], row["reason"] or ""))[:most]
+    return _reasons(captures.filter(pc.invert(_is_one_of(captures, SUCCESSES))), "outcome")
+
+
+def parse_facts(asked: Rows) -> Facts:
+    """Documents by how their parsing ended, and why it failed or was stopped."""
+    parsed = asked.filter(pc.is_valid(asked["parse_status"]))
+    has_reason = pc.and_(pc.not_equal(parsed["parse_status"], "ok"), pc.is_valid(parsed["reason"]))
+    stopped = parsed.filter(has_reason)
+    return {"by_status": groups_of(parsed, "parse_status"), "reasons": _reasons(stopped, "parse_status")}
 
 
 def content_facts(captures: Rows) -> Facts:
@@ -163,6 +169,12 @@ def groups_of(rows: Rows, name: str) -> list[Facts]:
     sums = rows.group_by(name).aggregate([([], "count_all"), ("content_length", "sum")]).to_pylist()
     groups = [{"value": row[name], "uris": row["count_all"], "bytes": row["content_length_sum"] or 0} for row in sums]
     return sorted(groups, key=lambda group: (-group["uris"], str(group["value"])))
+
+
+def _reasons(rows: Rows, name: str, most: int = 50) -> list[Facts]:
+    groups = rows.group_by([name, "reason"]).aggregate([([], "count_all")])
+    found: list[Facts] = groups.rename_columns({"count_all": "uris"}).to_pylist()
+    return sorted(found, key=lambda row: (-row["uris"], row[name], row["reason"] or ""))[:most]
 
 
 def _is_one_of(captures: Rows, outcomes: tuple[Outcome, ...]) -> Rows:

@@ -88,6 +88,9 @@ def _tables(facts: Facts) -> list[tuple[str, Sequence[str], Rows]]:
         ("Failures and what was not asked", ("outcome", "reason", "URIs"), _failures(uris["failure_reasons"])),
         ("Status codes", ("status", *groups), _groups(facts["by_status"])),
         ("MIME types (by the bytes)", ("type", *groups), _groups(facts["by_mime"])),
+        ("Parsing", ("status", *groups), _groups(facts["parsing"]["by_status"])),
+        ("Parsing that failed or was stopped", ("status", "reason", "URIs"),
+         _failures(facts["parsing"]["reasons"], "parse_status")),
         ("Links refused", ("reason", "links"), _items(facts["links"]["refused"])),
         ("Left out of the plan", ("reason", "URLs"), _items(facts["left_out"])),
         ("Hosts", ("host", *(name.replace("_", " ") for name in hosts), "received"), [
@@ -113,8 +116,8 @@ def _contents(contents: Mapping[str, Facts]) -> Rows:
     return [(CONTENT_NAMES[name], one["uris"], size(one["bytes"])) for name, one in contents.items() if one["uris"]]
 
 
-def _failures(rows: Iterable[Facts]) -> Rows:
-    return [(row["outcome"], row["reason"] or "", row["uris"]) for row in rows]
+def _failures(rows: Iterable[Facts], kind: str = "outcome") -> Rows:
+    return [(row[kind], row["reason"] or "", row["uris"]) for row in rows]
 
 
 def _groups(groups: Iterable[Facts]) -> Rows:

@@ -13,7 +13,7 @@ from crawler.tables.reader import Reader, Row, Rows, Versions, of_round, pc
 COLUMNS = (
     "url_key", "url", "host", "outcome", "reason", "fetch_time", "fetch_s", "fetch_status", "content_mime_detected",
     "content_length", "links_found", "links_kept", "links_refused", "duplicate_kind", "duplicate_of_key",
-    "duplicate_of_round", "similarity",
+    "duplicate_of_round", "similarity", "parse_status",
 )  # fmt: skip
 
 

@@ -32,6 +32,8 @@ def _sections(facts: Facts) -> Iterator[tuple[str, Iterable[str]]]:
     yield "Links", _links(facts)
     yield "Status codes", _groups(facts["by_status"])
     yield "MIME types (by the bytes)", _groups(facts["by_mime"])
+    yield "Parsing", _groups(facts["parsing"]["by_status"])
+    yield "Parsing that failed or was stopped", _failures(facts["parsing"]["reasons"], "parse_status")
     yield "Hosts", _hosts(facts["hosts"]["rows"])
     yield "Politeness", _gaps(facts["gaps"])
     yield "Near-duplicate clusters", _clusters(facts["near_duplicates"])
@@ -83,8 +85,8 @@ def _uris(facts: Facts) -> list[str]:
     ]
 
 
-def _failures(rows: Sequence[Facts]) -> list[str]:
-    shown = [(row["outcome"], row["uris"], (row["reason"] or "")[:90]) for row in rows[:MOST_ROWS]]
+def _failures(rows: Sequence[Facts], kind: str = "outcome") -> list[str]:
+    shown = [(row[kind], row["uris"], (row["reason"] or "")[:90]) for row in rows[:MOST_ROWS]]
     return columns(shown) + _more(rows) if rows else []
 
 

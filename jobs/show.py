@@ -57,7 +57,7 @@ def body_of(shown: Shown, max_bytes: int) -> bytes:
     from crawler.page.coding import decode_content
 
     coding = http_headers(shown.holding).get("content-encoding")
-    decoded = decode_content(shown.holding.body, coding, max_bytes)
+    decoded = decode_content(shown.holding.body, coding, max_bytes, limit_s=60)
     return decoded.body if decoded.body or not shown.holding.body else shown.holding.body
 
 

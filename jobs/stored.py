@@ -71,10 +71,13 @@ def parse_record(data: bytes) -> Record:
 
 
 def http_headers(record: Record) -> dict[str, str]:
-    """The HTTP header fields of a record by lower-case name; the last one of a name."""
+    """The HTTP header fields of a record by lower-case name; the last one of a name, and all content codings."""
     lines = record.head.decode("latin-1").replace("\r\n", "\n").split("\n")[1:]
-    fields = (line.partition(":") for line in lines)
-    return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}
+    fields = [
+        (name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon
+    ]
+    codings = ", ".join(value for name, value in fields if name == "content-encoding")
+    return dict(fields) | ({"content-encoding": codings} if codings else {})
 
 
 def captures_of(reader: Reader, versions: Versions, key: int) -> list[Row]:

@@ -14,10 +14,10 @@ from crawler.fetch.warc import CaptureRecord, Revisit, Tls, payload_digest
 from crawler.page.content import Content, Document
 from crawler.page.directives import from_headers
 from crawler.page.filters import FoundAs, UrlFilters
-from crawler.page.links import LinkReader, Links
+from crawler.page.links import HREFS_A_STEP, LinkReader, Links
 from crawler.page.mime import essence
-from crawler.page.model import FAILED, KILLED, Page
-from crawler.page.url import Refusal, Url, UrlPolicy
+from crawler.page.model import FAILED, KILLED, NOT_PARSED, Page
+from crawler.page.url import Refusal, Url, UrlPolicy, registered_domain
 from crawler.page.wanted import MimeTypes
 from crawler.records import Outcome, PlannedUrl
 from crawler.settings import Settings
@@ -116,7 +116,7 @@ class Capturer:
         if headers:
             directives |= from_headers(headers, self._token)
         row["directives"] = sorted(directives)
-        if page.reason and page.parse_status in (FAILED, KILLED):
+        if page.reason and page.parse_status in (FAILED, KILLED, NOT_PARSED):
             row["reason"] = "; ".join(filter(None, (page.reason, row["reason"])))
         if content.fingerprint is not None and capture.outcome is not Outcome.TIMEOUT:
             row["text_words"] = content.fingerprint.words  # half a text is no original of others
@@ -130,6 +130,10 @@ class Capturer:
             else:
                 self._keep_links(capture, content, links, directives)
         capture.source = page.source
+        for at in range(HREFS_A_STEP, len(capture.found), HREFS_A_STEP):
+            for url in capture.found[at - HREFS_A_STEP : at]:
+                registered_domain(url.host)  # remembered, so that recording them all at once is quick
+            await asyncio.sleep(0)
 
     def _keep_links(self, capture: Capture, content: Content, links: Links, directives: frozenset[str]) -> None:
         row, refused, forbidden = capture.row, links.refused, content.forbidden

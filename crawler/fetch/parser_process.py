@@ -5,12 +5,13 @@ bounds, the fingerprints' scheme, and the limits. Both ways a message is a big-e
 of JSON; a document's body follows its message, as it was sent.
 
 The limits hold for each document: CPU by RLIMIT_CPU (the kernel ends the process), memory by RLIMIT_AS over what the
-process has when it begins. An answer says when memory was not enough, or when the process has kept so much of it that
+process holds when it begins. An answer says when memory was not enough, or when the process has kept so much of it that
 it had better be replaced.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import resource
 import struct
@@ -25,6 +26,7 @@ from crawler.page.model import FAILED, Page
 
 LENGTH = struct.Struct(">I")
 _MEGABYTE = 1 << 20
+_SIZE, _RESIDENT = 0, 1  # places in /proc/self/statm
 
 
 def packed(message: dict[str, Any]) -> bytes:
@@ -65,15 +67,21 @@ def spec_of(reader: ContentReader, cpu_s: float, memory_mb: int) -> str:
 
 def serve(source: BinaryIO, sink: BinaryIO, reader: ContentReader, cpu_s: float, memory_bytes: int) -> None:
     """Read documents until the source ends."""
-    start = _address_space()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # the C library's, where it is GNU's
+    start_size, start = _memory(_SIZE), _memory(_RESIDENT)
     while len(prefix := source.read(LENGTH.size)) == LENGTH.size:
         request = json.loads(source.read(LENGTH.unpack(prefix)[0]))
         is_scan, size = request.pop("is_scan"), request.pop("size")
         allow_cpu(cpu_s)
-        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + memory_bytes, resource.RLIM_INFINITY))
+        # Room that earlier documents left in the heap counts for this one.
+        kept = max(0, _memory(_RESIDENT) - start)
+        resource.setrlimit(resource.RLIMIT_AS, (start_size + kept + memory_bytes, resource.RLIM_INFINITY))
         answer = _answer(source, size, request, reader, is_scan)
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        answer["is_last"] = answer["content"] is None or _address_space() > start + memory_bytes // 4
+        if trim is not None and _memory(_RESIDENT) > start + memory_bytes // 8:
+            trim(0)
+        is_large = _memory(_RESIDENT) > start + memory_bytes // 4 or _memory(_SIZE) > start_size + memory_bytes // 2
+        answer["is_last"] = is_large or answer["content"] is None
         sink.write(packed(answer))
         sink.flush()
 
@@ -98,10 +106,10 @@ def _is_memory(reason: str) -> bool:
     return "memory" in reason.lower() or reason.startswith("SelectolaxError")
 
 
-def _address_space() -> int:
+def _memory(place: int) -> int:
+    """Bytes of this process: all that it may address, or what is in memory."""
     statm = Path("/proc/self/statm")
-    pages = int(statm.read_text(encoding="ascii").split()[0]) if statm.exists() else 0
-    return pages * resource.getpagesize()
+    return int(statm.read_text(encoding="ascii").split()[place]) * resource.getpagesize() if statm.exists() else 0
 
 
 def allow_cpu(seconds: float) -> None:

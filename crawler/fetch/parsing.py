@@ -3,7 +3,7 @@
 What runs on the event loop makes all hosts of the partition wait, so it is judged before: by sizes, by what a document
 looks like, by the time its decoding takes ([suspicion](../page/suspicion.py)). All else goes to one child process with
 limits of CPU and memory, as bytes that are still coded. When a document has the child killed, a fresh one scans it for
-its links; a host whose documents do so again and again loses the right to the first try, then to the second.
+its links; a domain whose documents do so again and again loses the right to the first try, then to the second.
 
 An attempt that follows one that died reads everything apart: what killed that one may have been a document.
 """
@@ -24,12 +24,14 @@ from urllib.parse import urlsplit
 
 from crawler.fetch.parser_process import LENGTH, content_from_json, packed, spec_of
 from crawler.fetch.policies import content_reader
-from crawler.page.content import Content, Document
+from crawler.page.content import Content, ContentReader, Document
+from crawler.page.model import KILLED, NOT_PARSED
+from crawler.page.url import registered_domain
 from crawler.settings import Settings
 
 START_S = 20.0
 WALL_FACTOR = 4.0  # of the CPU limit, by the clock on the wall: the machine has others to serve
-MAX_KILLS = 3  # by documents of a host in a partition, after which its suspicious documents are scanned only
+MAX_KILLS = 3  # by documents of a registered domain in a partition, before it loses the first of the two tries
 LONG_BYTES = 32_768  # of a body whose parsing and fingerprint are two steps of the loop
 _KEPT_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
@@ -60,7 +62,7 @@ class PageParser:
         for its turn is made again when that has come: those that wait take no memory."""
         if not self._is_warm:
             self._is_warm = True
-            await asyncio.to_thread(self._reader.prints.warm_up)
+            await asyncio.to_thread(_warm_up, self._reader)
         if not self._trusts_nobody:
             draft = self._reader.begin(document())
             if draft is not None:
@@ -85,23 +87,23 @@ class PageParser:
 
     async def _apart(self, document: Document) -> Content:
         """Two tries, to parse and to scan; what is killed is not tried again."""
-        host = urlsplit(document.url).netloc
-        reason = f"{self._kills_of[host]} documents of this host stopped the parser"
+        domain = registered_domain(urlsplit(document.url).netloc)
+        status, reason = NOT_PARSED, f"documents of {domain} stopped the parser {self._kills_of[domain]} times"
+        content = None
         for is_scan in (False, True):
-            if self._kills_of[host] >= MAX_KILLS * (1 + is_scan):
+            if self._kills_of[domain] >= MAX_KILLS * (1 + is_scan):
                 continue
             try:
                 content = await self._ask(document, is_scan=is_scan)
             except _Killed as killed:
-                self._kills_of[host] += 1
-                reason = str(killed)
-                continue
-            if is_scan and content.page is not None:
-                content.page.reason = reason
-            return content
-        content = self._reader.glance(document)
-        assert content.page is not None
-        content.page.reason = reason
+                self._kills_of[domain] += 1
+                status, reason = KILLED, str(killed)
+            else:
+                if not is_scan:
+                    return content
+        content = content or self._reader.glance(document)
+        if content.page is not None:
+            content.page.parse_status, content.page.reason = status, reason
         return content
 
     async def _ask(self, document: Document, *, is_scan: bool) -> Content:
@@ -157,6 +159,12 @@ class PageParser:
             *program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
         )
         return self._child
+
+
+def _warm_up(reader: ContentReader) -> None:
+    """Load what the first page would otherwise wait for, and all hosts with it."""
+    reader.prints.warm_up()
+    registered_domain("example.org")
 
 
 async def _ends_by_itself(child: Process) -> bool:

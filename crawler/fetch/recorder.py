@@ -18,6 +18,7 @@ from crawler.fetch.host_queue import HostRun
 from crawler.fetch.outcomes import blank_row
 from crawler.fetch.segments import SegmentWriter
 from crawler.fetch.warc import CaptureRecord
+from crawler.page.model import KILLED
 from crawler.page.url import Url, host_key, registered_domain
 from crawler.records import Outcome, PlannedUrl, SealedSegment
 
@@ -80,7 +81,10 @@ class Recorder:
             self.body_bytes += capture.row["content_length"] or 0
             self.discover(capture.found, capture.source)
         host.advance()
-        self.seal_if_due()
+        if capture.row["parse_status"] == KILLED:
+            self.seal()  # whatever happens to this process next, nobody asks for that document again
+        else:
+            self.seal_if_due()
 
     def keep_robots(self, record: CaptureRecord) -> None:
         """Archive an answer to `/robots.txt`, unless it is one that no archive may hold."""

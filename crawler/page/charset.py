@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import cache
 from typing import NamedTuple
 
 from crawler.page.charset_labels import CODECS, ENCODINGS
@@ -103,9 +104,10 @@ def decode_as(body: bytes, charset: str) -> str:
         return "\ufffd" if body else ""
     if charset == "x-user-defined":
         return body.decode("latin-1").translate(_USER_DEFINED)
-    errors = "orbweaver.c1" if charset.startswith("windows-") else "replace"
+    if charset.startswith("windows-"):
+        return codecs.charmap_decode(body, "strict", _code_page(charset))[0]
     try:
-        return body.decode(CODECS.get(charset, charset), errors)
+        return body.decode(CODECS.get(charset, charset), "replace")
     except UnicodeError:
         return body.decode("utf-8", "replace")
 
@@ -206,13 +208,17 @@ def _in_markup(label: bytes) -> str | None:
     return "windows-1252" if name == "x-user-defined" else name
 
 
-def _c1(error: UnicodeError) -> tuple[str, int]:
-    """Bytes that a windows code page leaves out are control characters in 0x80..0x9F, else U+FFFD."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    wrong = error.object[error.start : error.end]
-    return "".join(chr(byte) if byte < 0xA0 else "\ufffd" for byte in wrong), error.end
+@cache
+def _code_page(charset: str) -> str:
+    """The characters of a windows code page. Bytes that Python's leaves out are control characters in 0x80..0x9F, else
+    U+FFFD. In a table and not in an error handler: that would be called once for each of them."""
+    name, characters = CODECS.get(charset, charset), []
+    for byte in range(256):
+        try:
+            characters.append(bytes([byte]).decode(name))
+        except UnicodeDecodeError:
+            characters.append(chr(byte) if byte < 0xA0 else "\ufffd")
+    return "".join(characters)
 
 
-codecs.register_error("orbweaver.c1", _c1)
 _USER_DEFINED = {byte: 0xF700 + byte for byte in range(0x80, 0x100)}

@@ -73,6 +73,8 @@ class LinkReader:
                 verdicts += self._verdicts(some, base)
             else:  # seldom, and not to be remembered: of a link the verdict may be another
                 verdicts += [self._settle(href, base, found_as) for href in some]
+        if len(hrefs) > HREFS_A_STEP:
+            yield None
         accepted: dict[int, Url] = {}
         refused: dict[str, str] = {}
         for verdict in verdicts:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from crawler.page import mime
 
 MAX_REOPENED = 30_000  # formatting elements that may stay open times start tags
-MAX_WALKS = 16_000_000  # start tags times tags
+MAX_WALKS = 24_000_000  # start tags times tags
 MAX_TAGS = 12_000  # of XML
 MAX_PAIRS = 16_000_000  # sum of the squares of attributes of a tag
 _SAFE_BYTES = 512

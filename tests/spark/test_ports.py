@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -40,15 +41,19 @@ def test_a_port_is_asked_where_a_seed_opened_it_and_nowhere_else(spark: SparkSes
             crawl_round(lake, settings)
             assert paths(one) == {"a.test/robots.txt", "a.test/", "a.test/x"}
             assert paths(other) == set()
-            assert why(store, settings, closed)["refused"] == why(store, settings, links["b.test"])["refused"] == "port"
-            assert why(store, settings, links["a.test"])["refused"] is None
+            assert (
+                why(store, settings, closed, time.time())["refused"]
+                == why(store, settings, links["b.test"], time.time())["refused"]
+                == "port"
+            )
+            assert why(store, settings, links["a.test"], time.time())["refused"] is None
             assert verdicts(store) == {home: "admitted", "http://a.test:25/": "port"}
-            assert why(store, settings, home)["captures"][0]["links_refused"] == {"port": 4}
+            assert why(store, settings, home, time.time())["captures"][0]["links_refused"] == {"port": 4}
 
             store.put_new("inbox/2.urls", f"{closed}\n".encode())
             crawl_round(lake, settings)
             assert paths(other) == {"a.test/robots.txt", "a.test/y"}
-            assert why(store, settings, closed)["refused"] is None
+            assert why(store, settings, closed, time.time())["refused"] is None
 
 
 def paths(web: LittleWeb) -> set[str]:
