@@ -47,7 +47,7 @@ test-fast: $(VENV)/.installed ## The tests without a JVM, in seconds
 	$(PY) -m pytest -q $(AT_ONCE) -m "$(FAST)" $(ARGS)
 
 .PHONY: soak
-soak: setup ## Long tests: kills, races, a cluster, an object store
+soak: setup ## Long tests: kills, races, a cluster, an object store, replay
 	$(PY) -m pytest -m soak $(ARGS)
 
 .PHONY: check

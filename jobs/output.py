@@ -30,17 +30,19 @@ _TIME = re.compile(r".*_at|not_before|modified")
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print lines, by default to standard output. What its encoding does not know is escaped, too."""
-    stream = stream or sys.stdout
-    coding = getattr(stream, "encoding", None) or "utf-8"
-    print(visible(text, keep="\n").encode(coding, "backslashreplace").decode(coding), file=stream, flush=True)
+    """Print lines, by default to standard output."""
+    _put(visible(text, keep="\n"), stream or sys.stdout)
 
 
 def say_row(cells: Iterable[object]) -> None:
     """Print cells with tabs between them; None is empty. A cell holds neither tab nor line end then."""
-    row = "\t".join("" if cell is None else visible(str(cell)) for cell in cells)
-    coding = sys.stdout.encoding or "utf-8"
-    print(row.encode(coding, "backslashreplace").decode(coding))
+    _put("\t".join("" if cell is None else visible(str(cell)) for cell in cells), sys.stdout)
+
+
+def _put(text: str, stream: TextIO) -> None:
+    """Print the text; characters that the encoding of the stream has not are escaped as well."""
+    coding = getattr(stream, "encoding", None) or "utf-8"
+    print(text.encode(coding, "backslashreplace").decode(coding), file=stream, flush=True)
 
 
 def say_bytes(data: bytes) -> None:

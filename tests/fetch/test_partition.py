@@ -13,6 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawler.fetch.outcomes import Row
 from crawler.page.url import host_key
+from jobs.stored import http_headers, read_record
 from tests.fetch.little_web import Answer, Asked, LittleWeb, page, redirect
 from tests.fetch.partition_runs import Run, host_state
 
@@ -131,6 +132,8 @@ def test_a_page_we_hold_is_asked_for_conditionally(web: LittleWeb, run: Run) -> 
     assert (row["outcome"], row["fetch_status"], row["content_digest"]) == ("not_modified", 304, "A" * 32)
     assert (row["warc_record_type"], row["etag"]) == ("revisit", '"v2"')
     assert records(run, row) == [("revisit", None)]
+    assert read_record(run.store, row).head.startswith(b"HTTP/1.1 304 ")
+    assert http_headers(read_record(run.store, row))["etag"] == '"v2"'
     assert "if-modified-since" in web.asked("a.test")[-1].headers
 
 
@@ -180,6 +183,9 @@ def test_a_long_body_is_cut_and_says_so(web: LittleWeb, run: Run) -> None:
     row = run.plan(url).go().outcome(url)
     assert (row["outcome"], row["content_truncated"], row["content_length"]) == ("success", "length", 2_000)
     assert (row["parse_status"], row["content_digest"], row["payload_checksum"]) == ("truncated", None, None)
+    stored = read_record(run.store, row)
+    lengths = [http_headers(stored)[name] for name in ("content-length", "x-crawler-content-length")]
+    assert (lengths, len(stored.body)) == (["2000", str(len(page("/x", text=WORDS * 100).body))], 2_000)
 
 
 PLAIN = (("Content-Type", "text/plain"),)
