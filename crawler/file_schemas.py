@@ -47,7 +47,7 @@ OUTCOME_COLUMNS = (
     Column("content_mime_detected", "string", "MIME type by the bytes; it chose the document module."),
     Column("content_charset", "string", "Encoding used to read the text, WHATWG name."),
     Column("content_charset_source", "string", "Found by: bom, header, meta, content (valid UTF-8), default."),
-    Column("content_truncated", "string", "WARC-Truncated reason: length, time, disconnect, unspecified."),
+    Column("content_truncated", "string", "WARC-Truncated reason: length, time, disconnect, unspecified (unwanted)."),
     Column("content_length", "bigint", "Bytes of the body as stored (de-chunked, still content-coded)."),
     Column("content_digest", "string", "SHA-1 of that body, base32 without label; null when truncated."),
     Column("payload_checksum", "bigint", "64-bit checksum of the decoded body; null when truncated or empty."),

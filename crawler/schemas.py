@@ -69,6 +69,7 @@ VISIT_COLUMNS = (
     Column("due_at", "timestamp", "Scheduling time from which the next visit may be planned."),
     Column("tier", "int", "Front queue: 0 is served first; partition of the calendar."),
     Column("seed_hops", "int", "Of a seed: redirects from a line of the inbox to here, 0 for the line itself."),
+    Column("source_payload", "bigint", "Payload checksum of the page it was first found on; null without one."),
 )
 
 FRONTIER = Table(

@@ -60,6 +60,8 @@ def test_every_value_knows_where_it_came_from(tmp_path: Path) -> None:
         ("fetch.verify_tls=true", True),
         ("revisit.failure_weeks=[1, 3.5]", (1.0, 3.5)),
         ("scope.mode=hosts", "hosts"),
+        ("filters.deny_suffixes=['.iso', '.tar.gz']", (".iso", ".tar.gz")),
+        ("content.deny_types=['*/*', 'audio/*', 'application/vnd.x+zip']", ("*/*", "audio/*", "application/vnd.x+zip")),
     ],
 )
 def test_an_override_is_a_toml_value_or_a_bare_string(override: str, value: object) -> None:
@@ -74,6 +76,12 @@ def test_an_override_is_a_toml_value_or_a_bare_string(override: str, value: obje
         ("round.delay_s=2", "there is no such setting; did you mean fetch.delay_s?"),
         ("zzz.qqq=2", "there is no such setting; `orbweaver config show` lists all"),
         ("duplicates.threshold=0.5", "did you mean near_duplicates.threshold?"),
+        ("filters.deny_suffixes=['iso']", "should be endings of a path that begin with a dot"),
+        ("filters.keep_suffixes=['.a/b']", "should be endings of a path that begin with a dot"),
+        ("content.deny_types=['zip']", "should be MIME types, such as"),
+        ("content.unparsed_types=['*/zip']", "should be MIME types, such as"),
+        ("content.unstored_types=['a/b/c']", "should be MIME types, such as"),
+        ("scope.seed_redirects=-1", "should be greater than or equal to 0"),
         ("fetch.delay_s=-1", "should be greater than or equal to 0"),
         ("fetch.delay_s=nan", "should be a finite number"),
         ("fetch.delay_s=inf", "should be a finite number"),

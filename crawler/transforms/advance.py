@@ -94,7 +94,10 @@ def _visit_columns(settings: Settings, now: float) -> Sequence[Column]:
     )
     is_asked = F.col("outcome").isin(*ASKED)
     status = F.coalesce(_by_outcome({outcome: step.status for outcome, step in STEPS.items()}), F.col("was_status"))
-    kept = ("url_key", "url", "host", "depth", "source_key", "source", "discovered_at", "tier", "seed_hops")
+    kept = (
+        *("url_key", "url", "host", "depth", "source_key", "source", "discovered_at"),
+        *("tier", "seed_hops", "source_payload"),
+    )
     return [
         *(F.col(f"was_{name}").alias(name) for name in kept),
         status.alias("status"),

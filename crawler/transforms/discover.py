@@ -30,17 +30,22 @@ def link_tier(marked: DataFrame, settings: Settings) -> DataFrame:
 
 
 def candidates(pages: DataFrame, planned: DataFrame) -> DataFrame:
-    """The distinct keys that pages link or redirect to: `url_key`, `depth`, `source_key`, `link_tier`.
+    """The distinct keys that pages link or redirect to: `url_key`, `depth`, `link_tier`, `source_key` and
+    `source_payload`.
 
     `pages`: outcomes with `link_tier`; `planned`: the plan's rows, for the depth of the linking page. The least tier
-    wins, then the least depth, then the least source key. The redirects of seeds are left to `from_seeds`.
+    wins, then the least depth, then the least source key. The redirects of seeds are left to `from_seeds`. Demoted
+    links of a page with the bytes of the page it was found on are none: where a server answers every path with its
+    start page, relative links would lead to ever longer paths.
     """
     targets = F.concat(F.coalesce("links", F.array().cast("array<bigint>")), _redirect_target())
-    found = pages.join(planned.select("url_key", "depth"), on="url_key", how="inner").select(
+    known = planned.select("url_key", "depth", "source_payload")
+    is_again = F.expr("link_tier > 0 AND source_payload <=> payload_checksum AND source_payload IS NOT NULL")
+    found = pages.join(known, on="url_key", how="inner").where(~is_again).select(
         F.col("url_key").alias("source_key"), F.expr("depth + 1").alias("depth"), "link_tier",
-        F.explode(targets).alias("url_key"),
+        F.col("payload_checksum").alias("source_payload"), F.explode(targets).alias("url_key"),
     )  # fmt: skip
-    best = F.min(F.struct("link_tier", "depth", "source_key")).alias("best")
+    best = F.min(F.struct("link_tier", "depth", "source_key", "source_payload")).alias("best")
     return found.groupBy("url_key").agg(best).select("url_key", "best.*")
 
 
@@ -56,6 +61,7 @@ def from_seeds(outcomes: DataFrame) -> DataFrame:
         F.lit(-1).alias("link_tier"),
         F.lit(0).alias("depth"),
         F.col("url_key").alias("source_key"),
+        F.lit(None).cast("bigint").alias("source_payload"),
         "seed_hops",
     )
 
@@ -67,19 +73,20 @@ def from_robots(discoveries: DataFrame) -> DataFrame:
         F.lit(0).alias("link_tier"),
         F.lit(1).alias("depth"),
         F.lit(None).cast("bigint").alias("source_key"),
+        F.lit(None).cast("bigint").alias("source_payload"),
     )
 
 
 def best_candidates(linked: DataFrame, named: DataFrame, seeds: DataFrame) -> DataFrame:
     """One row a key out of the three kinds of candidates; `seed_hops` is null but for seeds."""
-    best = F.min(F.struct("link_tier", "depth", "seed_hops", "source_key")).alias("best")
+    best = F.min(F.struct("link_tier", "depth", "seed_hops", "source_key", "source_payload")).alias("best")
     links = linked.unionByName(named).withColumn("seed_hops", F.lit(None).cast("int"))
     return links.unionByName(seeds).groupBy("url_key").agg(best).select("url_key", "best.*")
 
 
 def new_urls(unseen: DataFrame, found: DataFrame, discoveries: DataFrame) -> DataFrame:
     """The unseen candidates with their text: `url_key`, `url`, `host`, `host_key`, `registered_domain`, `source`,
-    `depth`, `source_key`, `link_tier`, `seed_hops`. A key that several segments hold is taken once."""
+    `depth`, `source_key`, `source_payload`, `link_tier`, `seed_hops`. A key of several segments is taken once."""
     text = (
         discoveries.join(unseen, on="url_key", how="left_semi")
         .groupBy("url_key")
@@ -89,7 +96,7 @@ def new_urls(unseen: DataFrame, found: DataFrame, discoveries: DataFrame) -> Dat
     source = F.when(is_seed(), "redirect").otherwise(F.col("source")).alias("source")
     return text.join(found, on="url_key", how="inner").select(
         "url_key", "url", "host", host_key().alias("host_key"), "registered_domain", source, "depth", "source_key",
-        "link_tier", "seed_hops",
+        "source_payload", "link_tier", "seed_hops",
     )  # fmt: skip
 
 

@@ -67,6 +67,19 @@ def test_the_best_way_to_a_url_wins(spark: SparkSession) -> None:
     }  # fmt: skip
 
 
+def test_a_page_with_the_bytes_of_the_page_it_was_found_on_leads_nowhere(spark: SparkSession) -> None:
+    rows = [outcome(url, payload_checksum=5, links=[key_of(f"{url}more")], reason="payload") for url in (A, B, C)]
+    rows.append(outcome(X, payload_checksum=None, links=[key_of(Y)], reason="near"))
+    planned = [visit(A, source_payload=5), visit(B, source_payload=6), visit(C, source_payload=None), visit(X)]
+    cases: list[tuple[Any, tuple[str, ...]]] = [("demote", (B, C)), ("follow", (A, B, C))]
+    for links, wanted in cases:
+        settings = replace(Settings(), duplicates=DuplicateSettings(links=links))
+        pages = discover.link_tier(marked(spark, rows), settings)
+        found = discover.candidates(pages, visits(spark, planned)).collect()
+        payloads = {row["url_key"]: row["source_payload"] for row in found}
+        assert payloads == {**{key_of(f"{url}more"): 5 for url in wanted}, key_of(Y): None}
+
+
 def test_what_a_seed_redirects_to_is_better_than_any_link(spark: SparkSession) -> None:
     """Of several seeds that redirect to one URL the one that is nearest to the inbox counts, then the least key."""
     rows = [
@@ -81,7 +94,7 @@ def test_what_a_seed_redirects_to_is_better_than_any_link(spark: SparkSession) -
     named = discover.from_robots(frame(spark, DISCOVERIES.columns, []))
     found = discover.best_candidates(linked, named, discover.from_seeds(outcomes_of)).collect()
     assert {row["url_key"]: tuple(row)[1:] for row in found} == {
-        key_of(X): (-1, 0, 1, key_of(B)), key_of(Y): (0, 1, None, key_of(C)),
+        key_of(X): (-1, 0, 1, key_of(B), None), key_of(Y): (0, 1, None, key_of(C), key_of(C) ^ 1),
     }  # fmt: skip
 
 
@@ -99,8 +112,8 @@ def test_a_seed_is_due_now_whatever_its_host_has_to_do(spark: SparkSession) -> N
 def test_new_urls_take_their_text_from_any_one_segment(spark: SparkSession) -> None:
     text = [{"url_key": key_of(url), "url": url, "host": url[7:-1], "source": "link"} for url in (X, X, Y, Z)]
     unseen = spark.createDataFrame([(key_of(X),), (key_of(Z),)], "url_key bigint")
-    columns = "url_key bigint, link_tier int, depth int, source_key bigint, seed_hops int"
-    found = spark.createDataFrame([(key_of(url), 1, 2, 9, 1 if url == Z else None) for url in (X, Y, Z)], columns)
+    columns = "url_key bigint, link_tier int, depth int, source_key bigint, source_payload bigint, seed_hops int"
+    found = spark.createDataFrame([(key_of(url), 1, 2, 9, 8, 1 if url == Z else None) for url in (X, Y, Z)], columns)
     rows = discover.new_urls(unseen, found, frame(spark, DISCOVERIES.columns, text)).collect()
     assert sorted((row["url"], row["source"]) for row in rows) == [(X, "link"), (Z, "redirect")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -52,3 +53,19 @@ def test_the_pages_of_a_mirror_come_last(spark: SparkSession, tmp_path: Path) ->
     assert sorted(third) == sorted(f"{mirror}{path}" for path in paths)
     kinds = Counter(row["duplicate_kind"] for row in crawl.rows(schemas.CAPTURES) if row["round"] == 3)
     assert kinds == {"payload": len(paths)}
+
+
+def test_a_server_that_answers_every_path_with_its_start_page_is_soon_left_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its relative links lead to ever longer paths, two hosts of the kind to twice as many."""
+    folders, hosts = ["about", "news", "shop"], ["spa.test", "spa-too.test"]
+    paths = ["".join(f"/{name}" for name in names) for depth in range(1, 5) for names in product(folders, repeat=depth)]
+    with little_web() as web:
+        for host in hosts:
+            for path in ["", *paths]:
+                web.put(host, f"{path}/", page(*(f"{folder}/" for folder in folders), text="We are a new site."))
+        crawl = LittleCrawl(spark, tmp_path, web, hosts)
+        crawl.inject(*(f"http://{host}:{web.port}/" for host in hosts))
+        crawl.rounds(*[10_000] * 4)
+    assert sorted(crawl.pages()) == sorted(f"{host}{path}/" for host in hosts for path in ["", *paths[:3]])
