@@ -107,7 +107,10 @@ WHY = [
         ("seed      round 1: admitted", "planned   round 2: tier 0", "not_modified 304", "robots.txt allows this URL"),
     ),
     (COPY.url, (f"payload duplicate (1.00) of {HOME.url}, round 1", "response in crawl-data/")),
-    (LATE.url, (f"link on {HOME.url}", "not_reached: time_limit", "3 URLs of its host, for host_budget")),
+    (
+        LATE.url,
+        (f"link on {HOME.url}", "not_reached: time_limit", "3 URLs of its host, for host_budget: its host gives no"),
+    ),
     ("https://a.test/private/secret", ("robots_denied", "robots.txt denies this URL")),
 ]
 
