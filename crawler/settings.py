@@ -41,7 +41,8 @@ class LakeSettings(Section):
 class RoundSettings(Section):
     max_urls: Count = 100_000
     max_urls_per_host: Count = 1_000
-    max_domain_share: Annotated[float, Gt(0), Le(1)] = 1.0
+    max_domain_share: Annotated[float, Gt(0), Le(1)] = 0.1
+    max_new_hosts_per_domain: Count = 100
     time_limit_s: Annotated[float, Gt(0)] = 3_600.0
     partitions: Annotated[int, Ge(0)] = 0
     max_hosts_per_address: Count = 50

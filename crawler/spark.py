@@ -20,13 +20,14 @@ import pyarrow as pa
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 from crawler import schemas
 from crawler.class_archive import using_archive
 from crawler.jars import jar_paths
 from crawler.java import find_java, option
 from crawler.page.filters import UrlFilters
-from crawler.page.url import Refusal, UrlPolicy, registered_domain
+from crawler.page.url import Refusal, UrlPolicy, private_domain, registered_domain
 from crawler.records import KnownAddress, PartitionTask, SealedSegment
 from crawler.settings import Settings
 from crawler.storage import Store
@@ -147,6 +148,22 @@ def resolve_hosts(spark: SparkSession, hosts: Sequence[str], settings: Settings)
     tasks = min(len(hosts), spark.sparkContext.defaultParallelism)
     look_up = partial(_look_up, settings=settings)
     return dict(spark.sparkContext.parallelize(list(hosts), tasks).mapPartitions(look_up).collect())
+
+
+def with_owners(hosts: DataFrame) -> DataFrame:
+    """Hosts (`name`, `domain`, `is_new`) with the `domain` where it was null, and with the `owner` of new ones: the
+    registered domain by the whole public suffix list."""
+    schema = StructType([*hosts.schema.fields, StructField("owner", StringType())])
+    return hosts.mapInArrow(_with_owners, schema)
+
+
+def _with_owners(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        names, known, are_new = (batch[column].to_pylist() for column in ("name", "domain", "is_new"))
+        domains = [domain or registered_domain(str(name)) for name, domain in zip(names, known, strict=True)]
+        owners = [private_domain(str(name)) if is_new else None for name, is_new in zip(names, are_new, strict=True)]
+        named = batch.set_column(batch.schema.names.index("domain"), "domain", pa.array(domains, pa.string()))
+        yield named.append_column("owner", pa.array(owners, pa.string()))
 
 
 def refuse_speculation(spark: SparkSession) -> None:

@@ -8,11 +8,12 @@ from html import escape
 from typing import Any
 
 from jobs.report_text import CONTENT_NAMES
-from jobs.words import duration, number, size, visible
+from jobs.words import LEFT_OUT, duration, number, size, visible
 
 Facts = dict[str, Any]
 MOST_ROWS = 50
 LEFT = ' class="text"'
+TEXTS = ("reason", "meaning")
 AMOUNT = re.compile(r"-|[\d,.]+( [KMGT]?i?B)?")
 STYLE = """
 :root { color-scheme: light; }
@@ -92,7 +93,9 @@ def _tables(facts: Facts) -> list[tuple[str, Sequence[str], Rows]]:
         ("Parsing that failed or was stopped", ("status", "reason", "URIs"),
          _failures(facts["parsing"]["reasons"], "parse_status")),
         ("Links refused", ("reason", "links"), _items(facts["links"]["refused"])),
-        ("Left out of the plan", ("reason", "URLs"), _items(facts["left_out"])),
+        ("Left out of the plan", ("reason", "URLs", "meaning"), [
+            (reason, many, LEFT_OUT.get(reason, "")) for reason, many in facts["left_out"].items()
+        ]),
         ("Hosts", ("host", *(name.replace("_", " ") for name in hosts), "received"), [
             (row["host"], *(row[name] for name in hosts), size(row["bytes"])) for row in facts["hosts"]["rows"]
         ]),
@@ -125,7 +128,7 @@ def _groups(groups: Iterable[Facts]) -> Rows:
 
 
 def _section(name: str, head: Sequence[str], rows: Rows) -> str:
-    titles = "".join(f"<th{LEFT if title == 'reason' else ''}>{escape(title)}</th>" for title in head)
+    titles = "".join(f"<th{LEFT if title in TEXTS else ''}>{escape(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MOST_ROWS])
     more = f'<p class="more">and {len(rows) - MOST_ROWS:,} more in report.json</p>' if len(rows) > MOST_ROWS else ""
     return f"<section><h2>{escape(name)}</h2><table><tr>{titles}</tr>{body}</table>{more}</section>"

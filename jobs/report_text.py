@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.words import columns, count_of, duration, lines_of, number, size
+from jobs.words import LEFT_OUT, columns, count_of, duration, lines_of, number, size
 
 Facts = dict[str, Any]
 MOST_ROWS = 15
@@ -37,7 +37,7 @@ def _sections(facts: Facts) -> Iterator[tuple[str, Iterable[str]]]:
     yield "Hosts", _hosts(facts["hosts"]["rows"])
     yield "Politeness", _gaps(facts["gaps"])
     yield "Near-duplicate clusters", _clusters(facts["near_duplicates"])
-    yield "Left out of the plan", columns(facts["left_out"].items()) if facts["left_out"] else ()
+    yield "Left out of the plan", _left_out(facts["left_out"])
     yield "Due next", _due(facts["due"])
 
 
@@ -134,6 +134,11 @@ def _clusters(near: Facts) -> list[str]:
         lines.append(f"  {original}: {count_of(one['pages'], 'page')}, {similarity}")
         lines += [f"    {url}" for url in one["members"][:3]]
     return lines
+
+
+def _left_out(counts: Mapping[str, int]) -> list[str]:
+    rows = [(reason, many, LEFT_OUT.get(reason, "")) for reason, many in counts.items()]
+    return columns(rows) if rows else []
 
 
 def _due(due: Facts) -> list[str]:

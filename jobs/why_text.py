@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.words import count_of, lines_of, number
+from jobs.words import LEFT_OUT, count_of, lines_of, number
 
 Facts = dict[str, Any]
 REFUSALS = {
@@ -65,7 +65,8 @@ def _plans(facts: Facts) -> Iterator[str]:
     for row in facts.get("plans", ()):
         yield f"planned   round {row['round']}: tier {row['tier']}, place {row['position'] + 1} in its host's queue"
     for row in facts.get("left_out_of_host", ()):
-        yield f"left out  round {row['round']}: {count_of(row['rows'], 'URL')} of its host, for {row['reason']}"
+        reason = f"{row['reason']}: {LEFT_OUT[row['reason']]}" if row["reason"] in LEFT_OUT else row["reason"]
+        yield f"left out  round {row['round']}: {count_of(row['rows'], 'URL')} of its host, for {reason}"
 
 
 def _captures(facts: Facts) -> Iterator[str]:

@@ -31,6 +31,19 @@ def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+LEFT_OUT = {
+    "host_waiting": "the host may not be asked before the round ends",
+    "host_budget": "its host gives no more in one round",
+    "domain_hosts": "its domain has more new hosts than a round asks; they have their turns in later ones",
+    "domain_share": "its domain had its share of a full round",
+    "address_budget": "the address of its host gives no more in one round",
+    "address_share": "the address of its host had its share of a full round",
+    "round_budget": "the round was full before its turn",
+    "not_opened": "more was due than a round looks at",
+}
+"""What the reasons mean for which a plan leaves URLs in the calendar."""
+
+
 def number(value: float | None, digits: int = 0) -> str:
     """1234567 as `1,234,567`; nothing as `-`."""
     return "-" if value is None else f"{value:,.{digits}f}"

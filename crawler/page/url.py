@@ -189,6 +189,17 @@ def registered_domain(host: str) -> str:
     return _suffixes().privatesuffix(name) or name
 
 
+def private_domain(host: str) -> str:
+    """The registered domain by the whole public suffix list, without port: below the private suffix of a hosting
+    platform every customer has one.
+
+    >>> registered_domain("www.someone.github.io"), private_domain("www.someone.github.io")
+    ('github.io', 'someone.github.io')
+    """
+    name = host_name(host)
+    return name if is_address(name) else _suffixes(only_icann=False).privatesuffix(name) or name
+
+
 @lru_cache(maxsize=65_536)
 def is_address(name: str) -> bool:
     """Whether a host name is an IPv4 address or a bracketed IPv6 one."""
@@ -199,9 +210,9 @@ def is_address(name: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=1)
-def _suffixes() -> PublicSuffixList:
-    return PublicSuffixList(only_icann=True)
+@lru_cache(maxsize=2)
+def _suffixes(*, only_icann: bool = True) -> PublicSuffixList:
+    return PublicSuffixList(only_icann=only_icann)
 
 
 @lru_cache(maxsize=4_096)

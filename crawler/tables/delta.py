@@ -53,10 +53,11 @@ class DeltaTables:
         """
         return self.read_these(table, self.files(table, version, holds))
 
-    def read_these(self, table: Table, files: Sequence[DataFile]) -> DataFrame:
-        """The rows of some data files of a table."""
+    def read_these(self, table: Table, files: Sequence[DataFile], names: Sequence[str] | None = None) -> DataFrame:
+        """The rows of some data files of a table, with all columns or those that are named."""
         named = [ReadFile(file.path, file.size, file.partition) for file in files]
-        return read_files(self.spark, self.store, named, table.columns)
+        columns = [column for column in table.columns if names is None or column.name in names]
+        return read_files(self.spark, self.store, named, columns)
 
     def append(self, table: Table, rows: DataFrame, write: Write) -> None:
         """Add rows, once."""

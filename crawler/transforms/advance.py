@@ -146,9 +146,14 @@ def _due_at(settings: Settings, now: float) -> Column:
     return F.when(F.col("rule") == "now", F.col("was_due_at")).otherwise(F.coalesce(later, F.col("was_due_at")))
 
 
-def leftover(opened: DataFrame, planned: DataFrame, now: float) -> DataFrame:
-    """The rows of the opened slots that the plan did not take, in the slot that has come."""
+def leftover(opened: DataFrame, planned: DataFrame, now: float, late: DataFrame | None = None) -> DataFrame:
+    """The rows of the opened slots that the plan did not take, in the slot that has come. `late`: hosts that the next
+    rounds will leave out as well, with `start_at`, the time of their turn; their rows are due then."""
     rest = opened.join(planned.select("url_key"), on="url_key", how="left_anti")
+    if late is not None:
+        later = F.timestamp_micros((F.col("start_at") * 1e6).cast("bigint"))
+        rest = rest.join(late.select("host", "start_at"), on="host", how="left")
+        rest = rest.withColumn("due_at", F.greatest("due_at", later)).drop("start_at")
     return rest.withColumn("slot", slot_of("due_at", now)).select(*FRONTIER.names)
 
 
@@ -168,13 +173,18 @@ def next_hosts(known: DataFrame, states: DataFrame, horizons: DataFrame, round_n
     """The new row of every host that was asked or has new URLs.
 
     `known`: rows of hosts, `states`: the hosts as the segments left them, newest only; `horizons`: host_key, host,
-    registered_domain, horizon_at of the hosts with new URLs. A round that a host leaves for its failures counts one,
-    any other asked round sets the count to zero.
+    registered_domain, horizon_at, names_horizon_at of the hosts with new URLs or names. A round that a host leaves for
+    its failures counts one, any other asked round sets the count to zero.
     """
     asked = [c.name for c in HOSTS.columns if c.name in states.columns and c.name not in {"host_key", "failures"}]
     new = states.select("host_key", *(F.col(name).alias(f"new_{name}") for name in asked), F.col("is_out"))
-    far = horizons.select("host_key", F.col("host").alias("far_host"), F.col("registered_domain").alias("far_domain"),
-                          F.col("horizon_at").alias("far_horizon"))  # fmt: skip
+    far = horizons.select(
+        "host_key",
+        F.col("host").alias("far_host"),
+        F.col("registered_domain").alias("far_domain"),
+        F.col("horizon_at").alias("far_horizon"),
+        F.col("names_horizon_at").alias("far_names"),
+    )
     joined = new.join(far, on="host_key", how="full").join(known.drop("round"), on="host_key", how="left")
     was = F.coalesce("failures", F.lit(0))
     failures = F.when(F.col("is_out"), was + 1).when(F.col("is_out").isNull(), was).otherwise(0)
@@ -184,6 +194,7 @@ def next_hosts(known: DataFrame, states: DataFrame, horizons: DataFrame, round_n
         "failures": failures,
         "registered_domain": F.coalesce("new_registered_domain", "registered_domain", "far_domain"),
         "horizon_at": F.coalesce("far_horizon", "horizon_at"),
+        "names_horizon_at": F.coalesce("far_names", "names_horizon_at"),
         "round": F.lit(round_number),
     }
     names = [name for name in HOSTS.names if name not in {"bucket", "host_key"}]

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from crawler.settings import Settings
-from crawler.transforms.select import host_key
+from crawler.transforms.select import host_key, name_of
 
 SEED_TIER = 0
 
@@ -115,13 +115,59 @@ def new_seeds(fresh: DataFrame, outcomes: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
+def found_names(fresh: DataFrame, known: DataFrame) -> DataFrame:
+    """The hosts of new URLs that the hosts table does not know: `host_key`, `host`, `name`, `domain`, `is_new`, and
+    `rank`, by which they wait in line."""
+    best = F.min(F.struct("link_tier", "depth", F.col("url_key").alias("key"))).alias("rank")
+    hosts = fresh.groupBy("host_key", "host").agg(F.min("registered_domain").alias("domain"), best)
+    return _in_line(hosts.join(known, on="host_key", how="left_anti"))
+
+
+def late_names(left_out: DataFrame) -> DataFrame:
+    """The same of the hosts that the plan left out since their owner has too many new ones: before all that were found
+    later. `left_out`: `host`, `position`."""
+    first = F.struct(
+        F.lit(-1).alias("link_tier"), F.col("position").alias("depth"), F.lit(0).cast("bigint").alias("key")
+    )
+    hosts = left_out.select(host_key().alias("host_key"), "host", first.alias("rank"))
+    return _in_line(hosts.withColumn("domain", F.lit(None).cast("string")))
+
+
+def _in_line(hosts: DataFrame) -> DataFrame:
+    return hosts.select("host_key", "host", name_of().alias("name"), "domain", F.lit(True).alias("is_new"), "rank")
+
+
+def queue_names(names: DataFrame, owners: DataFrame, settings: Settings, now: float) -> DataFrame:
+    """When each new name has its first turn: `host_key`, `host`, `owner`, `domain`, `start_at`, and `names_horizon_at`,
+    when that of its owner's next new name is.
+
+    A round asks `round.max_new_hosts_per_domain` new names of an owner, so that many have their turn a round: the first
+    of them now, or when the turn of those found earlier is over. `owners`: `host_key` of the owner's own name and
+    `names_horizon_at`, where it is known.
+    """
+    pace_s = settings.round.time_limit_s / settings.round.max_new_hosts_per_domain
+    of_name, of_owner = Window.partitionBy("owner", "name"), Window.partitionBy("owner")
+    place = F.dense_rank().over(of_owner.orderBy("first", "name")) - 1
+    horizons = owners.select(F.col("host_key").alias("owner_key"), "names_horizon_at")
+    base = F.greatest(F.coalesce("names_horizon_at", F.lit(now)), F.lit(now))
+    return (
+        names.withColumn("first", F.min("rank").over(of_name))
+        .withColumn("place", place)
+        .withColumn("owner_key", host_key("owner"))
+        .join(horizons, on="owner_key", how="left")
+        .withColumn("start_at", base + F.col("place") * F.lit(pace_s))
+        .withColumn("names_horizon_at", F.max("start_at").over(of_owner) + F.lit(pace_s))
+        .select("host_key", "host", "owner", "owner_key", "domain", "start_at", "names_horizon_at")
+    )
+
+
 def spread(fresh: DataFrame, horizons: DataFrame, settings: Settings, now: float) -> DataFrame:
     """Each new URL with `tier` and `due_at`.
 
     A host's URLs are due as fast as its delay can fetch them: the first round's worth now, the next a round later, and
     so on from the host's horizon, so that a site with a million URLs does not sit in every plan. Seeds are due now, and
-    in the first tier. `horizons`: host_key,
-    `horizon_at`, `crawl_delay_s` of the known hosts.
+    in the first tier. `horizons`: host_key, `horizon_at`, `crawl_delay_s` of the known hosts, and of new ones the time
+    of their first turn as `horizon_at`.
     """
     delay = F.greatest(F.coalesce("crawl_delay_s", F.lit(0.0)), F.lit(settings.fetch.delay_s))
     in_host = Window.partitionBy("host_key").orderBy("link_tier", "depth", "url_key")

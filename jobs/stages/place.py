@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from crawler import schemas
-from crawler.page.url import registered_domain
+from crawler.page.url import host_name
 from crawler.records import KnownAddress
 from crawler.settings import Settings
-from crawler.spark import resolve_hosts
 from crawler.tables.lake import Lake
-from crawler.transforms.select import Server, group_by_server
+from crawler.transforms.select import Server, group_by_server, host_key
 
 PLACEMENT = (
     schemas.Column("host_key", "bigint", "Key of a planned host."),
@@ -31,14 +30,12 @@ Row = Mapping[str, Any]
 Found = Mapping[str, tuple[KnownAddress, ...]]
 
 
-def placement(lake: Lake, settings: Settings, within: DataFrame) -> DataFrame:
-    """Partition, gap factor and addresses of every planned host, by its registered domain, its addresses, and the hosts
-    to which its robots.txt led."""
-    hosts = _planned_hosts(within)
-    found = resolve_hosts(lake.spark, _unresolved(hosts, time.time()), settings)
+def placement(lake: Lake, settings: Settings, hosts: Sequence[Row], found: Found) -> DataFrame:
+    """Partition, gap factor and addresses of every planned host, by its name, its registered domain, its addresses, and
+    the hosts to which its robots.txt led. `found`: what the look-ups gave."""
     servers = [_server(row, found) for row in hosts]
     grouping = group_by_server(servers, partition_count(lake, settings), settings.round.max_hosts_per_address)
-    addresses = [[asdict(address) for address in _addresses(row, found)] for row in hosts]
+    addresses = [[asdict(address) for address in known_addresses(row, found)] for row in hosts]
     keys = [server.host_key for server in servers]
     columns: list[Any] = [keys, grouping.partitions, grouping.gap_factors, addresses, grouping.bound_by]
     rows = pa.table(columns, schema=schemas.arrow_schema(PLACEMENT))
@@ -50,31 +47,45 @@ def partition_count(lake: Lake, settings: Settings) -> int:
     return settings.round.partitions or max(1, lake.spark.sparkContext.defaultParallelism)
 
 
-def _planned_hosts(within: DataFrame) -> Sequence[Row]:
-    names = ("addresses", "robots_hosts")
-    known = [F.first(f"host_state.{name}", ignorenulls=True).alias(name) for name in names]
-    known.append(F.first("known_domain", ignorenulls=True).alias("domain"))
-    planned = within.where("reason IS NULL").groupBy("host_key").agg(F.first("host").alias("host"), *known)
-    rows: list[dict[str, Any]] = planned.orderBy("host_key").toArrow().to_pylist()
+def planned_hosts(within: DataFrame, known: DataFrame) -> Sequence[Row]:
+    """The hosts of the planned URLs: `host_key`, `host`, `domain`, how many `urls` are planned, and of the hosts table
+    `addresses` and `robots_hosts`."""
+    planned = within.where("reason IS NULL").groupBy("host", "domain").agg(F.count("*").alias("urls"))
+    states = known.select("host_key", "addresses", "robots_hosts")
+    joined = planned.withColumn("host_key", host_key()).join(states, on="host_key", how="left")
+    rows: list[dict[str, Any]] = joined.orderBy("host_key").toArrow().to_pylist()
     return rows
 
 
-def _unresolved(hosts: Sequence[Row], now: float) -> list[str]:
+def unresolved(hosts: Sequence[Row], now: float) -> set[str]:
     """Hosts without an address that is still good, and those that will be asked for a robots.txt of others."""
     stale = {row["host"] for row in hosts if all(one["expires_at"] <= now for one in row["addresses"] or ())}
-    return sorted(stale.union(*(row["robots_hosts"] or () for row in hosts)))
+    return stale.union(*(row["robots_hosts"] or () for row in hosts))
 
 
-def _addresses(row: Row, found: Found) -> list[KnownAddress]:
+def known_addresses(row: Row, found: Found) -> list[KnownAddress]:
     """What was found now, and behind it what an earlier round knew: a server may have been asked there just now."""
     new = found.get(row["host"], ())
     asked = {address.address for address in new}
     return [*new, *(KnownAddress(**one) for one in row["addresses"] or () if one["address"] not in asked)]
 
 
+def urls_by_address(hosts: Sequence[Row], found: Found) -> Counter[str]:
+    """How many URLs are planned for each address, counted at the one that a host will be asked at first."""
+    urls: Counter[str] = Counter()
+    for row in hosts:
+        for first in known_addresses(row, found)[:1]:
+            urls[first.address] += row["urls"]
+    return urls
+
+
 def _server(row: Row, found: Found) -> Server:
     robots_hosts = row["robots_hosts"] or ()
-    addresses = [*_addresses(row, found), *(address for host in robots_hosts for address in found.get(host, ()))]
-    names = (row["host"], *robots_hosts)
-    domain = row["domain"] or registered_domain(row["host"])
-    return Server(row["host_key"], domain, tuple(one.address for one in addresses), names)
+    addresses = [*known_addresses(row, found), *(address for host in robots_hosts for address in found.get(host, ()))]
+    return Server(
+        row["host_key"],
+        row["domain"],
+        host_name(row["host"]),
+        tuple(one.address for one in addresses),
+        (row["host"], *robots_hosts, *map(host_name, robots_hosts)),
+    )

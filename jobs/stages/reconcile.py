@@ -4,6 +4,7 @@ same rows."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -12,16 +13,17 @@ from crawler import schemas
 from crawler.fetch.policies import fingerprinter
 from crawler.schemas import Column, Table
 from crawler.settings import Settings
-from crawler.spark import suit_to
+from crawler.spark import suit_to, with_owners
 from crawler.tables.data_files import ReadFile, read_files
 from crawler.tables.direct import DataFile
-from crawler.tables.lake import Lake, round_frame, round_rows
+from crawler.tables.lake import Lake, round_files, round_frame, round_rows
 from crawler.tables.ledger import RoundRow
 from crawler.tables.runs import absent, find
-from crawler.transforms import advance, discover, duplicates
+from crawler.transforms import advance, discover, duplicates, select
 
 OUTCOME_BYTES = 2_000  # about
 LINKS_A_PAGE = 50  # about
+LATE_HOSTS = "left_out.domain_hosts"
 FILE = Column("file", "string", "Where the row comes from; of equal times the later file counts.")
 
 
@@ -50,7 +52,7 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     linked = discover.candidates(discover.link_tier(marked, settings), planned)
     led = discover.from_seeds(marked)
     found = discover.best_candidates(linked, discover.from_robots(discoveries), led).localCheckpoint()
-    fresh, horizons = find_new_urls(lake, settings, rnd, found, discoveries)
+    fresh, horizons, late = find_new_urls(lake, settings, rnd, found, discoveries)
     known_hosts = find(
         lake.run(schemas.HOSTS, rnd.versions), states.select("host_key").union(horizons.select("host_key")), "newest"
     ).localCheckpoint()
@@ -61,7 +63,7 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     failures = advance.failures_after(known_hosts, states)
     visits = advance.next_visits(planned, marked, failures, settings, rnd.now)
     frontier = (
-        advance.leftover(was_due, planned, rnd.now)
+        advance.leftover(was_due, planned, rnd.now, late)
         .unionByName(visits)
         .unionByName(advance.first_visits(fresh, rnd.now))
     )
@@ -115,22 +117,56 @@ def mark_duplicates(lake: Lake, settings: Settings, rnd: RoundRow, outcomes: Dat
     return duplicates.mark_near(exact, similar, scheme_of(settings), settings, rnd.round).localCheckpoint(), known
 
 
-def find_new_urls(
-    lake: Lake, settings: Settings, rnd: RoundRow, found: DataFrame, discoveries: DataFrame
-) -> tuple[DataFrame, DataFrame]:
-    """Of the candidates found the new URLs, with tier and due time, and their hosts with the horizon they reach."""
+class NewUrls(NamedTuple):
+    """The new URLs, with tier and due time; the horizons that their hosts, and the owners of these, reach; and the
+    hosts whose turn is later than the plan had it (None: none)."""
+
+    urls: DataFrame
+    horizons: DataFrame
+    late: DataFrame | None
+
+
+def find_new_urls(lake: Lake, settings: Settings, rnd: RoundRow, found: DataFrame, discoveries: DataFrame) -> NewUrls:
+    """What the candidates found add to the calendar."""
     unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), found.select("url_key"))
-    fresh = discover.new_urls(unseen, found, discoveries)
+    fresh = discover.new_urls(unseen, found, discoveries).localCheckpoint()
     names = ("horizon_at", "crawl_delay_s")
     known = find(lake.run(schemas.HOSTS, rnd.versions), fresh.select("host_key"), "newest", names)
-    known = known.select("host_key", *names)
-    spread = discover.spread(fresh, known, settings, rnd.now).localCheckpoint()
-    horizons = spread.groupBy("host_key").agg(
-        F.first("host").alias("host"),
-        F.first("registered_domain").alias("registered_domain"),
-        F.max("horizon_at").alias("horizon_at"),
+    known = known.select("host_key", *names).localCheckpoint()
+    queue = queue_names(lake, settings, rnd, discover.found_names(fresh, known))
+    starts = queue.select("host_key", F.col("start_at").alias("horizon_at"))
+    spread = discover.spread(fresh, known.unionByName(starts, allowMissingColumns=True), settings, rnd.now)
+    spread = spread.localCheckpoint()
+    of_hosts = spread.select("host_key", "host", "registered_domain", "horizon_at")
+    next_round = rnd.now + settings.round.time_limit_s
+    of_owners = queue.where(F.col("names_horizon_at") > next_round).select(
+        F.col("owner_key").alias("host_key"),
+        F.col("owner").alias("host"),
+        F.col("domain").alias("registered_domain"),
+        "names_horizon_at",
     )
-    return spread, horizons
+    horizons = of_hosts.unionByName(of_owners, allowMissingColumns=True).groupBy("host_key").agg(
+        F.min("host").alias("host"),
+        F.min("registered_domain").alias("registered_domain"),
+        F.max("horizon_at").alias("horizon_at"),
+        F.max("names_horizon_at").alias("names_horizon_at"),
+    )  # fmt: skip
+    late = queue.where(F.col("start_at") >= next_round) if rnd.counts.get(LATE_HOSTS) else None
+    return NewUrls(spread, horizons, late)
+
+
+def queue_names(lake: Lake, settings: Settings, rnd: RoundRow, found: DataFrame) -> DataFrame:
+    """When the names found have their first turn, and those that the plan left out their next."""
+    names = found
+    if rnd.counts.get(LATE_HOSTS):
+        plan = round_files(lake, schemas.PLANS, rnd.versions, rnd.round)
+        counted = lake.tables.read_these(schemas.PLANS, plan, ["round", "reason", "host", "position"])
+        is_late = (F.col("round") == rnd.round) & (F.col("reason") == "domain_hosts")
+        names = names.unionByName(discover.late_names(counted.where(is_late)))
+    names = with_owners(names).localCheckpoint()
+    keys = names.select(select.host_key("owner").alias("host_key")).distinct()
+    owners = find(lake.run(schemas.HOSTS, rnd.versions), keys, "newest", ["names_horizon_at"])
+    return discover.queue_names(names, owners, settings, rnd.now).localCheckpoint()
 
 
 def captures_of(marked: DataFrame, planned: DataFrame, number: int) -> DataFrame:

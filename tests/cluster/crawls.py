@@ -88,7 +88,7 @@ def port_for_two_tasks() -> int:
             free.bind(("127.0.0.1", 0))
             port = int(free.getsockname()[1])
         servers = [
-            Server(host_key(f"{host}:{port}"), registered_domain(host), (address,))
+            Server(host_key(f"{host}:{port}"), registered_domain(host), host, (address,))
             for host, address in Web(1, SMALL, port).addresses.items()
         ]
         if len({*group_by_server(servers, PARTITIONS, 50).partitions.tolist()}) == PARTITIONS:

@@ -110,7 +110,10 @@ WHY = [
     ),
     (COPY.url, (f"payload duplicate (1.00) of {HOME.url}, round 1", "response in crawl-data/")),
     (LATE.url, (f"seed      round 1: admitted ({HOME.url} redirects here, 1 redirect from the inbox)",)),
-    (LATE.url, (f"link on {HOME.url}", "not_reached: time_limit", "3 URLs of its host, for host_budget")),
+    (
+        LATE.url,
+        (f"link on {HOME.url}", "not_reached: time_limit", "3 URLs of its host, for host_budget: its host gives no"),
+    ),
     ("https://a.test/private/secret", ("robots_denied", "robots.txt denies this URL by line 2: Disallow: /private/")),
 ]
 

@@ -119,7 +119,7 @@ def test_a_slot_holds_what_is_due_when_it_comes(spark: SparkSession, seconds: fl
 
 STATES = (*HOST_STATES.columns,)
 FAR = (Column("host_key", "bigint", ""), Column("host", "string", ""), Column("registered_domain", "string", ""),
-       Column("horizon_at", "double", ""))  # fmt: skip
+       Column("horizon_at", "double", ""), Column("names_horizon_at", "double", ""))  # fmt: skip
 
 
 def test_hosts_keep_what_no_one_changed(spark: SparkSession) -> None:
@@ -127,8 +127,9 @@ def test_hosts_keep_what_no_one_changed(spark: SparkSession) -> None:
     states = frame(
         spark, STATES, [{**host("a.test", crawl_delay_s=4.0), "is_out": True}, {**host("b.test"), "is_out": False}]
     )
-    far = frame(spark, FAR, [{**host("b.test"), "horizon_at": 9.0}, {**host("c.test"), "horizon_at": 8.0},
-                             {**host("d.test"), "horizon_at": 6.0}])  # fmt: skip
+    horizons = [("b.test", {"horizon_at": 9.0}), ("c.test", {"horizon_at": 8.0}), ("d.test", {"horizon_at": 6.0}),
+                ("e.test", {"names_horizon_at": 5.0})]  # fmt: skip
+    far = frame(spark, FAR, [{**host(name), **horizon} for name, horizon in horizons])
     rows = advance.next_hosts(known, states, far, 5).collect()
     found = {r["host"]: (r["failures"], r["horizon_at"], r["crawl_delay_s"], r["round"]) for r in rows}
     assert found == {
@@ -136,7 +137,9 @@ def test_hosts_keep_what_no_one_changed(spark: SparkSession) -> None:
         "b.test": (0, 9.0, None, 5),
         "c.test": (2, 8.0, 3.0, 5),
         "d.test": (0, 6.0, None, 5),
+        "e.test": (0, None, None, 5),
     }
+    assert {r["host"]: r["names_horizon_at"] for r in rows if r["names_horizon_at"]} == {"e.test": 5.0}
     after = {r["host_key"]: r["failures"] for r in advance.failures_after(known, states).collect()}
     assert after == {host("a.test")["host_key"]: 3, host("b.test")["host_key"]: 0}
 
@@ -147,6 +150,14 @@ def test_leftovers_are_what_the_plan_did_not_take(spark: SparkSession) -> None:
     expected = visits(spark, [visit(f"http://a.test/{n}", slot=current_hour(NOW), tier=2) for n in (0, 2)])
     left = advance.leftover(opened, planned, NOW)
     assert_df_equality(left, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_leftovers_of_a_late_host_are_due_at_its_turn(spark: SparkSession) -> None:
+    opened = visits(spark, [visit(f"http://{name}.test/", slot=3) for name in "ab"])
+    late = spark.createDataFrame([("a.test", NOW + 7_200)], "host string, start_at double")
+    rows = advance.leftover(opened, opened.limit(0), NOW, late).collect()
+    found = {row["host"]: (row["due_at"].timestamp() - NOW, row["slot"] - current_hour(NOW)) for row in rows}
+    assert found == {"a.test": (7_200, 2), "b.test": (0, 0)}
 
 
 def test_a_first_visit_is_a_whole_row_of_the_calendar(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from crawler.columns import Column
 from crawler.schemas import DISCOVERIES
 from crawler.settings import DuplicateSettings, FetchSettings, NearDuplicateSettings, RoundSettings, Settings
+from crawler.spark import with_owners
 from crawler.transforms import discover
 from tests.spark.rows import NOW, frame, host, hosts, key_of, outcome, outcomes, visit, visits
 
@@ -26,6 +28,9 @@ FRESH = tuple(
         ("seed_hops", "int"),
     ]
 )
+
+
+HORIZONS = "host_key bigint, horizon_at double, crawl_delay_s double"
 
 
 def marked(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
@@ -140,3 +145,55 @@ def test_a_hosts_new_urls_are_spread_at_the_pace_of_its_delay(
     rows = discover.spread(fresh(spark, 8), horizons, settings, NOW).orderBy("url_key").collect()
     assert [round(row["due_at"].timestamp() - NOW) for row in rows] == waits, sentence
     assert round(max(row["horizon_at"] for row in rows) - NOW) == horizon, sentence
+
+
+N = 2
+FEW_A_ROUND = replace(
+    Settings(), fetch=FetchSettings(delay_s=10.0), round=RoundSettings(time_limit_s=50.0, max_new_hosts_per_domain=N)
+)
+
+
+def queue(
+    spark: SparkSession, found: list[str], known: list[dict[str, Any]], late: Sequence[tuple[str, int]] = ()
+) -> dict[str, tuple[int, int]]:
+    """Of each name found, or left out by the plan, the start of its turns and that of its owner's next, from NOW."""
+    kinds = [("url_key", "bigint"), ("host_key", "bigint"), ("host", "string"), ("registered_domain", "string"),
+             ("depth", "int"), ("link_tier", "int")]  # fmt: skip
+    columns = tuple(Column(name, kind, "") for name, kind in kinds)
+    rows = [{**host(name), "url_key": at, "depth": 1, "link_tier": 0} for at, name in enumerate(found)]
+    table = hosts(spark, known)
+    names = discover.found_names(frame(spark, columns, rows), table)
+    names = names.unionByName(discover.late_names(spark.createDataFrame(list(late), "host string, position int")))
+    queued = discover.queue_names(with_owners(names), table, FEW_A_ROUND, NOW).collect()
+    return {row["host"]: (round(row["start_at"] - NOW), round(row["names_horizon_at"] - NOW)) for row in queued}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "found", "known", "late", "expected"),
+    [
+        ("two names a round of fifty seconds", [f"{n}.d.test" for n in "abc"], [], [],
+         {"a.d.test": (0, 75), "b.d.test": (25, 75), "c.d.test": (50, 75)}),
+        ("a name that is known is not in line", ["a.d.test", "b.d.test"], [host("a.d.test")], [],
+         {"b.d.test": (0, 25)}),
+        ("the line of earlier rounds goes on", ["a.d.test"], [host("d.test", names_horizon_at=NOW + 90)], [],
+         {"a.d.test": (90, 115)}),
+        ("an old one is no credit", ["a.d.test"], [host("d.test", names_horizon_at=NOW - 90)], [],
+         {"a.d.test": (0, 25)}),
+        ("every owner has a line", ["a.d.test", "a.e.test", "c.github.io", "d.github.io"], [], [],
+         {"a.d.test": (0, 25), "a.e.test": (0, 25), "c.github.io": (0, 25), "d.github.io": (0, 25)}),
+        ("ports are one name", ["a.d.test:8", "a.d.test:9", "b.d.test"], [], [],
+         {"a.d.test:8": (0, 50), "a.d.test:9": (0, 50), "b.d.test": (25, 50)}),
+        ("what the plan left out comes first", ["a.d.test"], [], [("z.d.test", 4), ("y.d.test", 3)],
+         {"y.d.test": (0, 75), "z.d.test": (25, 75), "a.d.test": (50, 75)}),
+    ],
+)  # fmt: skip
+def test_new_names_wait_in_the_line_of_their_owner(
+    spark: SparkSession, sentence: str, found: Any, known: Any, late: Any, expected: Any
+) -> None:
+    assert queue(spark, found, known, late) == expected, sentence
+
+
+def test_urls_of_a_new_name_are_spread_from_its_first_turn_on(spark: SparkSession) -> None:
+    starts = spark.createDataFrame([(host("a.test")["host_key"], NOW + 60, None)], HORIZONS)
+    rows = discover.spread(fresh(spark, 2), starts, FEW_A_ROUND, NOW).orderBy("url_key").collect()
+    assert [round(row["due_at"].timestamp() - NOW) for row in rows] == [60, 70]

@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from crawler.settings import FetchSettings, RoundSettings, Settings
+from crawler.spark import with_owners
 from crawler.storage import Store
 from crawler.tables.lake import hold_lake
 from crawler.transforms import select
 from jobs.stages.place import placement
+from jobs.stages.plan import Due, choose, turns_of
 from tests.spark.rows import NOW, host, hosts, visit, visits
 
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
@@ -38,10 +40,12 @@ def placed(spark: SparkSession, tmp_path: Path) -> dict[str, dict[str, Any]]:
     settings = Settings(fetch=fetch, round=RoundSettings(partitions=PARTITIONS, time_limit_s=60.0))
     known = [row["host"] for row in KNOWN]
     due = visits(spark, [visit(f"http://{name}/") for name in ("one.test", "two.test", "three.test", *known)])
-    ranked = select.rank_in_budgets(select.with_host_state(due, hosts(spark, KNOWN)), settings, NOW)
+    known_hosts = hosts(spark, KNOWN)
+    found = select.limit_hosts(with_owners(select.due_hosts(due, known_hosts)), settings, NOW)
     with hold_lake(spark, Store.open(str(tmp_path / "lake")), buckets=1) as lake:
-        rows = placement(lake, settings, ranked).collect()
-    named = {row["host_key"]: row["host"] for row in ranked.select("host_key", "host").collect()}
+        chosen = choose(lake, settings, Due(turns_of(due, found, settings), found, known_hosts))
+        rows = placement(lake, settings, chosen.hosts, chosen.found).collect()
+    named = {row["host_key"]: row["host"] for row in chosen.hosts}
     return {named[row["host_key"]]: row.asDict(recursive=True) for row in rows}
 
 

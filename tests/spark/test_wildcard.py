@@ -1,0 +1,123 @@
+"""Endless subdomains: a domain that answers for every name takes nothing from those who do not."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from crawler import schemas
+from crawler.settings import FetchSettings, RoundSettings, Settings
+from crawler.storage import Store
+from crawler.tables.lake import Lake, hold_lake
+from crawler.tables.reader import Reader
+from jobs.crawl_round import crawl_round
+from jobs.stages.open_round import open_round
+from jobs.stages.plan import plan_round
+from tests.fetch.little_web import LittleWeb, little_web, page
+from tests.spark.rows import NOW, frame, host, visit
+
+pytestmark = [pytest.mark.slow, pytest.mark.jvm]
+
+NAMES, URLS_A_NAME = 20_000, 5
+HONEST, PAGES = 10, 180
+ROUND = RoundSettings(max_urls=2_000, max_urls_per_host=200, max_domain_share=0.1, partitions=4)
+SHARE = 200
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    with hold_lake(spark, Store.open(str(tmp_path / "lake")), buckets=1) as lake:
+        yield lake
+
+
+def wild_names() -> list[str]:
+    return [f"w{number}.wild.test" for number in range(NAMES)]
+
+
+def fill(lake: Lake, *, asked_before: bool) -> None:
+    """A calendar in which all that is honest is due a minute after all that is not."""
+    spark = lake.spark
+    honest = [
+        visit(f"http://honest{site}.test/{number}", due_at=None) for site in range(HONEST) for number in range(PAGES)
+    ]
+    model = frame(spark, schemas.FRONTIER.columns, [visit("http://w0.wild.test/0")])
+    wild = (
+        spark.range(NAMES * URLS_A_NAME)
+        .select(F.concat(F.lit("w"), F.floor(F.col("id") / URLS_A_NAME), F.lit(".wild.test")).alias("host"), "id")
+        .withColumn("url", F.concat(F.lit("http://"), "host", F.lit("/"), "id"))
+        .withColumn("url_key", F.xxhash64("url"))
+        .drop("id")
+        .crossJoin(model.drop("host", "url", "url_key"))
+        .withColumn("due_at", F.timestamp_micros(F.lit(int((NOW - 60) * 1e6))))
+    )
+    late = frame(spark, schemas.FRONTIER.columns, honest).withColumn(
+        "due_at", F.timestamp_micros(F.lit(int(NOW * 1e6)))
+    )
+    append(lake, schemas.FRONTIER, late.unionByName(wild))
+    names = [f"honest{site}.test" for site in range(HONEST)]
+    known = [host(name, addresses=good(f"127.9.1.{at}"), last_request_at=1.0) for at, name in enumerate(names)]
+    if asked_before:
+        known += [host(name, addresses=good("127.9.0.1"), last_request_at=1.0) for name in wild_names()]
+    append(lake, schemas.HOSTS, frame(spark, tuple(c for c in schemas.HOSTS.columns if c.name != "bucket"), known))
+
+
+def good(address: str) -> list[dict[str, object]]:
+    return [{"address": address, "expires_at": time.time() + 3_600}]
+
+
+def append(lake: Lake, table: schemas.Table, rows: DataFrame) -> None:
+    lake.append(table, rows, lake.write(f"fill/{table.name}", 0))
+
+
+@pytest.mark.parametrize("asked_before", [False, True], ids=["new names", "names that were asked before"])
+def test_honest_sites_get_what_they_would_get_alone(lake: Lake, tmp_path: Path, asked_before: bool) -> None:
+    fill(lake, asked_before=asked_before)
+    (tmp_path / "hosts").write_text("".join(f"127.9.0.1 {name}\n" for name in wild_names()))
+    fetch = FetchSettings(only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts"))
+    settings = Settings(fetch=fetch, round=ROUND)
+    rnd = open_round(lake, settings, NOW)
+    done = plan_round(lake, settings, rnd, rnd.versions)
+    rows = Reader.open(lake.store).rows(schemas.PLANS, done.versions).to_pylist()
+    planned = Counter(".".join(row["host"].split(".")[-2:]) for row in rows if row["kind"] == "url")
+    assert planned == {**{f"honest{site}.test": PAGES for site in range(HONEST)}, "wild.test": SHARE}
+    left_out = sum(row["rows"] for row in rows if row["kind"] == "left_out")
+    assert left_out == NAMES * URLS_A_NAME - SHARE
+    assert done.counts["planned"] + left_out == NAMES * URLS_A_NAME + HONEST * PAGES
+
+
+def test_a_round_over_loopback_reaches_every_honest_page(lake: Lake, tmp_path: Path) -> None:
+    """Every wildcard page links to names nobody has seen. Ten sites of four pages are crawled beside it."""
+    sites = [f"honest{site}.test" for site in range(10)]
+    wild = [f"w{number}.wild.test" for number in range(300)]
+    with little_web("127.9.0.1") as web:
+        seeds = [fill_site(web, name) for name in sites]
+        seeds.append(web.put("www.wild.test", "/", page(*(f"http://{name}:{web.port}/" for name in wild))))
+        for number, name in enumerate(wild):
+            web.put(name, "/", page(*(f"http://{other}:{web.port}/x{number}" for other in wild[number : number + 9])))
+        (tmp_path / "hosts").write_text("".join(f"127.9.0.1 {name}\n" for name in (*sites, "www.wild.test", *wild)))
+        lake.store.put_new("inbox/seeds.urls", "\n".join(seeds).encode())
+        settings = Settings(
+            fetch=FetchSettings(
+                delay_s=0.0, only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts")
+            ),
+            round=replace(ROUND, max_urls=50, max_new_hosts_per_domain=20, time_limit_s=60.0),
+        )
+        for _ in range(2):
+            crawl_round(lake, settings)
+        paths = {name: {path for path in web.paths(name) if path != "/robots.txt"} for name in sites}
+        asked = {one.host for one in web.asked() if one.host.endswith(".wild.test")}
+    assert paths == {name: {"/", *(f"/{number}" for number in range(4))} for name in sites}
+    assert len(asked) == 1 + 10  # the seed, and what ten sites of four pages leave of fifty URLs
+
+
+def fill_site(web: LittleWeb, name: str) -> str:
+    for number in range(4):
+        web.put(name, f"/{number}", page(text=f"page {number} of {name}"))
+    return web.put(name, "/", page(*(f"/{number}" for number in range(4)), text=name))
