@@ -32,7 +32,7 @@ class Maintained:
 def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
     """Rewrite every partition that holds more than `max_files` files, forget old versions, and record the new ones.
 
-    Refused while a round is open, since that round reads pinned versions.
+    Refused while a round is open, since that round reads pinned versions, and for tables that others wrote to.
     """
     rows = lake.ledger.newest(1)
     if rows and rows[-1].state is not State.COMMITTED:
@@ -40,6 +40,7 @@ def maintain(lake: Lake, max_files: int = MAX_FILES) -> list[Maintained]:
             f"round {rows[-1].round} is open ({rows[-1].state}): finish it first with "
             f"`orbweaver round --lake {lake.store.uri}`."
         )
+    lake.settled(rows[-1].versions if rows else {})
     done = [_maintain_table(lake, table, max_files) for table in schemas.TABLES]
     if rows:
         lake.lock.check()
