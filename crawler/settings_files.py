@@ -117,11 +117,15 @@ def in_force(
 
 
 def differences(given: Mapping[str, Given], lake: Remembered) -> list[str]:
-    """What a command was given that the lake remembers otherwise, a line each."""
-    return [
+    """What a command was given that the lake remembers otherwise, and what it remembers in vain; a line each."""
+    otherwise = [
         f"{one}: the lake's is {toml_value(lake[name])}; to make it the lake's, `orbweaver config set`"
         for name, one in given.items()
         if name in lake and _lasting(one) != lake[name]
+    ]
+    unknown = [name for name in lake if name not in given]
+    return otherwise + [
+        f"{name} = {toml_value(lake[name])} (lake): this version has no such setting" for name in unknown
     ]
 
 

@@ -257,6 +257,17 @@ def test_a_lake_remembers_nothing_that_is_no_setting(run: Run, lake: str, given:
     assert Path(lake, "lake.json").read_bytes() == before
 
 
+def test_what_a_lake_remembers_in_vain_is_told(run: Run, lake: str) -> None:
+    """A setting of a newer version, or of one that is gone."""
+    place = Path(lake, "lake.json")
+    values = json.loads(place.read_text())
+    place.write_text(json.dumps({**values, "settings": {**values["settings"], "fetch.by_pigeon": True}}))
+    said = run("status", "--lake", lake)
+    assert (said.code, said.err) == (0, "orbweaver: fetch.by_pigeon = true (lake): this version has no such setting\n")
+    assert run("config", "set", "fetch.delay_s=3", "--lake", lake).code == 0
+    assert json.loads(place.read_text())["settings"]["fetch.by_pigeon"] is True
+
+
 def test_a_lake_that_somebody_holds_keeps_what_it_remembers(run: Run, lake: str) -> None:
     lock = acquire(Store.open(lake))
     assert run("config", "set", "fetch.delay_s=9", "--lake", lake).code == exits.LAKE_HELD
