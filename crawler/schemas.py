@@ -252,6 +252,7 @@ ROUNDS = Table(
         Column("settings_hash", "string", "Checksum of the settings."),
         Column("holder", "string", "Who held the lock."),
         Column("token", "bigint", "Fencing token of the lock."),
+        Column("settings", "string", "All settings of this stage, as JSON; null where an older version ran it."),
     ),
     sorted_by=("round",),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from crawler.settings import Settings
@@ -11,11 +12,21 @@ from crawler.settings import Settings
 
 def settings_toml(settings: Settings) -> str:
     """All settings as TOML, a table a section, in the order of the code."""
-    tables = [
+    return tables_toml(asdict(settings))
+
+
+def tables_toml(tables: Mapping[str, Mapping[str, object]]) -> str:
+    """Values by section and key as TOML, in their order."""
+    texts = [
         "\n".join([f"[{section}]", *(f"{key} = {toml_value(value)}" for key, value in table.items())])
-        for section, table in asdict(settings).items()
+        for section, table in tables.items()
     ]
-    return "\n\n".join(tables) + "\n"
+    return "\n\n".join(texts) + "\n"
+
+
+def settings_json(settings: Settings) -> str:
+    """All settings as JSON, by section and key, on one line."""
+    return json.dumps(asdict(settings), separators=(",", ":"))
 
 
 def settings_hash(settings: Settings) -> str:

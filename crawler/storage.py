@@ -112,6 +112,11 @@ class Store(ABC):
         """Paths of the finished files in the folder and below, sorted; empty when there is no such folder."""
 
     @abstractmethod
+    def top(self) -> Sequence[str]:
+        """Names of the finished files and of the folders right below the root, in no order; none where there is no
+        folder. Nothing below them is looked at. NotADirectoryError where the root is a file."""
+
+    @abstractmethod
     def delete(self, path: str) -> None:
         """Remove the file; one that is not there is fine."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -76,6 +76,12 @@ class LocalStore(Store):
 
     def list(self, prefix: str) -> list[str]:
         return sorted(path for path in self._walk(prefix) if not path.endswith(OPEN_SUFFIX))
+
+    def top(self) -> Sequence[str]:
+        try:
+            return [one.name for one in Path(self.uri).iterdir() if not one.name.endswith(OPEN_SUFFIX)]
+        except FileNotFoundError:
+            return []
 
     def _walk(self, prefix: str) -> Iterator[str]:
         """All files in the folder and below."""

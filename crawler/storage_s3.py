@@ -75,6 +75,10 @@ class BucketStore(Store):
         found = (meta["path"] for chunk in chunks for meta in chunk)
         return sorted(path for path in found if not path.endswith(OPEN_SUFFIX))
 
+    def top(self) -> Sequence[str]:
+        found = self._client.list_with_delimiter()
+        return [*found["common_prefixes"], *(meta["path"] for meta in found["objects"])]
+
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):  # S3 says nothing, other stores do
             self._client.delete(checked(path))

@@ -28,13 +28,15 @@ def main(arguments: list[str] | None = None) -> int:
     from tests.web.demo import DemoWeb
 
     with DemoWeb() as web:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARK).write_text("made by python -m jobs.demo, which removes it\n")
         print(f"The demo web: {len(web.web.addresses)} hosts on loopback addresses, port {web.port}", flush=True)
         settings = demo_settings(web.hosts_file, web.allow_addresses, web.port)
         given = [word for setting in [*settings, *options.set] for word in ("--set", setting)]
-        rounds = ["--rounds", str(options.rounds), "--lake", options.lake]
-        return invoke(["crawl", str(web.seeds_file), *rounds, "--config", "laptop", *given])
+        common = ["--lake", options.lake, "--config", "laptop", *given]
+        failed = invoke(["inject", str(web.seeds_file), *common])  # makes the lake, in an empty folder only
+        if failed:
+            return failed
+        (folder / MARK).write_text("made by python -m jobs.demo, which removes it\n")
+        return invoke(["crawl", "--rounds", str(options.rounds), *common])
 
 
 MARK = "demo"

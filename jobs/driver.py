@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from crawler.faults import refuse_faults
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.lock import LockHeld, current_holder, is_alive
+from crawler.tables.manifest import change_manifest, read_manifest, require_same_keys
 from jobs.exits import BAD_USE, FAULT, NO_CONTACT, ROUND_OPEN, Stop
 from jobs.interruption import listen
 from jobs.words import instant
@@ -40,8 +41,13 @@ def require_contact(settings: Settings) -> None:
 
 
 @contextmanager
-def drive(store: Store, settings: Settings) -> Iterator[Lake]:
-    """Hold the lake with a Spark session for the block."""
+def drive(store: Store, settings: Settings, remember: Mapping[str, object] | None = None) -> Iterator[Lake]:
+    """Hold the lake with a Spark session for the block. Raises TableError where there is none.
+
+    `remember`: settings by `section.key` for a lake of before lakes remembered any.
+    """
+    manifest = read_manifest(store)
+    require_same_keys(store, manifest)
     refuse_held(store)
     refuse_unwritable(store)
     refused = refuse_faults(settings.fetch.allow_addresses, only_allowed=settings.fetch.only_allowed)
@@ -49,7 +55,9 @@ def drive(store: Store, settings: Settings) -> Iterator[Lake]:
         raise Stop(BAD_USE, refused)
     from crawler.tables.lake import hold_lake
 
-    with spark_session(settings) as spark, hold_lake(spark, store, settings.lake.buckets) as lake:
+    with spark_session(settings) as spark, hold_lake(spark, store) as lake:
+        if manifest.settings is None and remember is not None:
+            change_manifest(store, settings=dict(remember))
         yield lake
 
 

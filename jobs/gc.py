@@ -92,6 +92,8 @@ def orphans(store: Store, reader: Reader) -> Iterator[tuple[str, str]]:
     """Files of segments that no row of `segments` names, whether committed or just written, and no capture either."""
     stored = {path for path in store.list(ARCHIVE) if is_segment_file(path)}
     newest = reader.committed()
+    if not reader.rounds:
+        return iter(())  # before the first round there are neither segments nor tables
     versions = [newest["versions"], {}] if newest else [{}]  # {}: as they are now
     for version in versions:
         rows = reader.rows(schemas.SEGMENTS, version, NAMES_FILES).to_pylist(maps_as_pydicts="strict")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from crawler.page.filters import BAD_PORTS
 from crawler.page.url import Refusal, UrlPolicy, host_port
 from crawler.settings import Settings
 from crawler.storage import Store
+from crawler.tables.manifest import make_lake
 from jobs.exits import BAD_USE, Stop
 from jobs.words import visible
 
@@ -27,8 +28,14 @@ class Injected(NamedTuple):
     doubtful: list[str]
 
 
-def inject(store: Store, settings: Settings, inputs: Sequence[str]) -> Injected:
-    """Write all URLs of the arguments into one new inbox file. Raises Stop when an argument is neither file nor URL."""
+def inject(
+    store: Store, settings: Settings, inputs: Sequence[str], remember: Mapping[str, object] | None = None
+) -> Injected:
+    """Write all URLs of the arguments into one new inbox file, of a new lake where there is nothing.
+
+    `remember`: the settings, by `section.key`, that a new lake keeps. Raises Stop when an argument is neither file nor
+    URL, TableError for a folder that is no lake and holds something.
+    """
     policy = UrlPolicy(settings.url)
 
     def judged(text: str) -> object:
@@ -40,6 +47,7 @@ def inject(store: Store, settings: Settings, inputs: Sequence[str]) -> Injected:
     lines = [line for text in inputs for line in _lines_of(text, judged, doubtful)]
     if not lines:
         raise Stop(BAD_USE, "no URLs: the files hold none (one a line, # begins a comment)")
+    make_lake(store, settings.lake.buckets, dict(remember or {}))
     path = f"inbox/{datetime.now(UTC):%Y%m%dT%H%M%S}Z-{uuid4().hex}.urls"
     store.put_new(path, ("\n".join(lines) + "\n").encode())
     return Injected(path, len(lines), doubtful)

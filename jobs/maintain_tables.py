@@ -32,10 +32,12 @@ class Maintained:
 def maintain(lake: Lake, max_files: int = MAX_FILES, tell: Callable[[str], object] = str) -> list[Maintained]:
     """Rewrite every partition that holds more than `max_files` files, forget old versions, and record the new ones.
 
-    Refused while a round is open, since that round reads pinned versions. `tell` hears which table is at work.
+    Refused while a round is open, since that round reads pinned versions, and for tables that others wrote to. `tell`
+    hears which table is at work.
     """
     rows = lake.ledger.newest(1)
     refuse_open_round(lake.store)
+    lake.settled(rows[-1].versions if rows else {})
     done = []
     for place, table in enumerate(schemas.TABLES, 1):
         tell(f"maintain: {table.name}, table {place} of {len(schemas.TABLES)}")

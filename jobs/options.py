@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.exits import BAD_USE, Stop
+from jobs.output import say
 
 if TYPE_CHECKING:
     from crawler.settings import Settings
@@ -45,11 +47,29 @@ UrlArgument = Annotated[str, typer.Argument(metavar="URL", show_default=False)]
 RoundNumber = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="Round; the newest by default.")]
 
 
-def settings_of(config: Sequence[str] | None, sets: Sequence[str] | None) -> Settings:
-    """The settings in force. Raises SettingsError."""
-    from crawler.settings_files import load_settings
+def settings_of(
+    config: Sequence[str] | None, sets: Sequence[str] | None, lake: str | None = None, reads: Sequence[str] = ()
+) -> Settings:
+    """The settings in force, with what the lake remembers where there is one; what was given otherwise is told on
+    stderr, a line each. Raises SettingsError.
 
-    return load_settings(config or (), sets or ())
+    `reads`: settings that name files which the command reads; files that only the lake names may be missing else.
+    """
+    from crawler.settings_files import differences, in_force, load_settings
+
+    held = remembered(lake) if lake else None
+    settings = load_settings(config or (), sets or (), lake=held, reads=reads)
+    for line in differences(in_force(config or (), sets or (), lake=held), held or {}):
+        say(f"orbweaver: {line}", sys.stderr)
+    return settings
+
+
+def remembered(lake: str) -> dict[str, object] | None:
+    """The settings that a lake remembers, by `section.key`; None where there is no lake."""
+    from crawler.tables.manifest import find_manifest
+
+    manifest = find_manifest(store_of(lake))
+    return manifest.remembered() if manifest else None
 
 
 def store_of(lake: str) -> Store:

@@ -24,7 +24,7 @@ from jobs.words import instant, visible
 MOST_EXACT = 2**53 - 1
 """The largest integer up to which all readers of JSON agree (RFC 8259, section 6)."""
 
-_KEY = re.compile(r"(.*_)?(key|checksum)")
+_KEY = re.compile(r"(.*_)?(key|checksum|payload)")
 _KEY_LISTS = frozenset({"links", "bands"})
 _TIME = re.compile(r".*_at|not_before|modified")
 

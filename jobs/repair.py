@@ -63,7 +63,7 @@ def repair(lake: Lake, names: Sequence[str], now: float) -> Repaired:
     newest = _newest_committed(lake)
     if newest is None:
         return Repaired()
-    versions = lake.versions()
+    versions = lake.settled(newest.versions)
     places = _places(lake, versions)
     chosen = [_known(lake.store, places, name) for name in names] or sorted(places)
     scans = [one for one in _scan_all(lake, [places[path].noted for path in chosen]) if not one.is_as_noted]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from crawler.page.url import Refusal, Url, UrlPolicy
 from crawler.settings import Settings
 from crawler.storage import Store
+from crawler.tables.manifest import read_manifest, require_same_keys
 from crawler.tables.reader import Reader, Row
 from jobs.exits import BAD_USE, NOT_FOUND, Stop
 from jobs.stored import Record, captures_of, http_headers, original_of, read_record
@@ -35,6 +36,7 @@ def canonical_url(raw: str, settings: Settings) -> Url:
 def find_capture(store: Store, settings: Settings, raw: str, number: int | None) -> Shown:
     """The newest stored capture of a URL, or that of one round. Raises Stop when there is none."""
     url = canonical_url(raw, settings)
+    require_same_keys(store, read_manifest(store))
     reader = Reader.open(store)
     newest = reader.committed()
     captures = captures_of(reader, newest["versions"], url.key) if newest else []

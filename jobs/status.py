@@ -9,7 +9,6 @@ from typing import Any
 from crawler import schemas
 from crawler.storage import Store
 from crawler.tables.lock import current_holder, is_alive
-from crawler.tables.manifest import MANIFEST
 from crawler.tables.reader import Reader, Row, Rows, pc
 from jobs.words import columns, count_of, duration, instant, lines_of, number
 
@@ -20,11 +19,9 @@ LATER = "later"
 
 
 def lake_status(store: Store, now: float) -> dict[str, Any]:
-    """Everything `orbweaver status` says. Raises TableError where there is neither lake nor inbox."""
-    inbox = store.list("inbox")
-    if inbox and not store.exists(MANIFEST):
-        return {"lake": store.uri, "committed": None, "open": None, "frontier": None, "inbox": len(inbox), "lock": None}
+    """Everything `orbweaver status` says. Raises TableError where there is no lake."""
     reader = Reader.open(store)
+    inbox = store.list("inbox")
     newest = reader.committed()
     taken = set(newest["inbox"]) if newest else set()
     return {

@@ -34,6 +34,8 @@ mkdir env && tar xzf orbweaver-env.tar.gz -C env
 env/bin/orbweaver inject seeds.txt --lake s3://bucket/lake --config cluster
 ```
 
+That makes the lake, which remembers the settings given here; those of `--set` and `--config` below are for a round.
+
 `inject`, `status`, `show`, `why`, `report` and `doctor` need neither Spark nor Java.
 
 ## Standalone

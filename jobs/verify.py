@@ -46,18 +46,26 @@ class Verified(NamedTuple):
     findings: list[Finding]
 
 
+def committed_versions(store: Store, number: int | None) -> dict[str, int]:
+    """The versions that a check reads. Needs no session: raises Stop where nothing, or not that round, is committed,
+    and TableError where a table is not whole."""
+    reader = Reader.open(store)
+    newest = reader.committed()
+    if newest is None or reader.committed(number) is None:
+        raise Stop(NOT_FOUND, f"{store.uri}: round {number or 1} is not committed; `orbweaver status` shows what is")
+    versions: dict[str, int] = newest["versions"]
+    reader.require_whole((schemas.CAPTURES, schemas.SEGMENTS), versions)
+    return versions
+
+
 def verify(spark: SparkSession, store: Store, number: int | None = None, share: float | None = None) -> Verified:
     """Check the newest committed version of the lake, of all rounds or of one; `share` (0 to 1) of the rows only.
 
     Files are checked in parallel. Raises Stop where nothing, or not that round, is committed.
     """
-    reader = Reader.open(store)
-    newest = reader.committed()
-    if newest is None or reader.committed(number) is None:
-        raise Stop(NOT_FOUND, f"{store.uri}: round {number or 1} is not committed; `orbweaver status` shows what is")
-
-    rows = stored_rows(spark, store, newest["versions"]["captures"], number)
-    files = noted_files(store, newest["versions"]["segments"], number)
+    versions = committed_versions(store, number)
+    rows = stored_rows(spark, store, versions["captures"], number)
+    files = noted_files(store, versions["segments"], number)
     spark.conf.set("spark.sql.shuffle.partitions", str(min(max(len(files), 1), MAX_PARTS)))
     noted = spark.createDataFrame(files, ddl(NOTED))
     both = noted.groupBy("path").cogroup(rows.groupBy("warc_filename"))

@@ -15,6 +15,7 @@ from crawler.page.url import Refusal, Url, UrlPolicy, host_key, host_port, regis
 from crawler.records import RobotsCopy
 from crawler.settings import Settings
 from crawler.storage import Store
+from crawler.tables.manifest import read_manifest, require_same_keys
 from crawler.tables.reader import Condition, Reader, Row, Versions, of_key, of_round, pc
 from jobs.show import plain
 from jobs.stored import captures_of
@@ -39,6 +40,7 @@ class Asked:
 
 def why(store: Store, settings: Settings, raw: str, now: float) -> dict[str, Any]:
     """All that is known of a URL at a time. `known` is False when no table has heard of it."""
+    require_same_keys(store, read_manifest(store))
     reader = Reader.open(store)
     newest = reader.committed()
     found = UrlPolicy(settings.url).canonical(raw if "://" in raw else f"https://{raw}")

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.settings import CrawlSettings, Settings
-from crawler.settings_files import SettingsError, conf_folder, in_force, load_settings, settings_hash, settings_toml
+from crawler.settings_files import (
+    SettingsError,
+    conf_folder,
+    in_force,
+    load_settings,
+    settings_hash,
+    settings_toml,
+    types,
+)
 from crawler.settings_text import toml_value
 
 
@@ -138,6 +146,50 @@ def test_the_environment_is_read_by_its_own_names_only() -> None:
     named = load_settings(environ={"ORBWEAVER_NEAR_DUPLICATES__MIN_WORDS": "9"})
     assert named.near_duplicates.min_words == 9
     assert "ORBWEAVER_FETCH__DELAY" in refusal(environ={"ORBWEAVER_FETCH__DELAY": "9"})
+
+
+@pytest.mark.parametrize("name", sorted(types()))
+def test_every_setting_has_its_variable(name: str) -> None:
+    variable = f"ORBWEAVER_{name.replace('.', '__').upper()}"
+    assert in_force(environ={variable: "x"})[name].source == variable
+    one_underscore = variable.replace("__", "_")
+    assert f"{one_underscore}: there is no such variable; did you mean {variable}?" in refusal(
+        environ={one_underscore: "x"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("ORBWEAVER_FETCH_DELAY_S", "did you mean ORBWEAVER_FETCH__DELAY_S?"),
+        ("ORBWEAVER_FETCH__DELAY", "did you mean fetch.delay_s?"),
+        ("ORBWEAVER_FETCH___DELAY_S", "did you mean fetch.delay_s?"),
+        ("ORBWEAVER_FETCH_DELAY", "did you mean ORBWEAVER_FETCH__DELAY_S?"),
+        ("ORBWEAVER_fetch__delay_s", "did you mean ORBWEAVER_FETCH__DELAY_S?"),
+        ("ORBWEAVER_CONTACT", "did you mean ORBWEAVER_CRAWL__CONTACT?"),
+        ("ORBWEAVER_LAKES", "did you mean ORBWEAVER_LAKE?"),
+        ("ORBWEAVER_DEBUGG", "did you mean ORBWEAVER_DEBUG?"),
+        ("ORBWEAVER_", "settings are ORBWEAVER_SECTION__KEY"),
+        ("ORBWEAVER_XYZZY", "settings are ORBWEAVER_SECTION__KEY"),
+    ],
+)
+def test_a_variable_that_is_none_is_refused_with_the_one_meant(variable: str, said: str) -> None:
+    text = refusal(environ={variable: "2"})
+    assert variable in text
+    assert said in text
+
+
+def test_variables_that_are_no_settings_are_left_alone() -> None:
+    ours = dict.fromkeys(("LAKE", "DEBUG", "JARS", "FAULT", "FAULT_ONCE", "BASE_PYTHON"), "x")
+    service = dict.fromkeys(
+        ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR"), "x"
+    )  # of a Kubernetes service that has our name
+    others = {f"ORBWEAVER_{name}": value for name, value in {**ours, **service}.items()}
+    assert load_settings(environ=others) == Settings()
+
+
+def test_all_unknown_variables_are_said_at_once() -> None:
+    assert len(refusal(environ={"ORBWEAVER_FETCH_DELAY_S": "1", "ORBWEAVER_A": "1", "HOME": "x"}).splitlines()) == 2
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

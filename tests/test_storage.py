@@ -17,6 +17,7 @@ import pytest
 
 from crawler.storage import Store, checked, normal_uri
 from crawler.storage_s3 import BucketStore
+from crawler.tables.manifest import TableError, make_lake, read_manifest
 
 
 @pytest.fixture(params=["local", "file_uri", "obstore_memory", "obstore_folder"])
@@ -30,6 +31,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         case "obstore_memory":
             return BucketStore("s3://bucket/lake", obstore.store.MemoryStore())
     return BucketStore("s3a://bucket/lake", obstore.store.LocalStore(root, mkdir=True))
+
+
+def test_the_top_of_a_store_is_seen_without_what_is_below(store: Store) -> None:
+    assert list(store.top()) == []
+    for path in ("lake.json", "inbox/a.urls", "inbox/b.urls", "tables/x/_delta_log/0.json"):
+        store.put_new(path, b"x")
+    assert sorted(store.top()) == ["inbox", "lake.json", "tables"]
+
+
+def test_a_lake_is_made_in_an_empty_place_only(store: Store) -> None:
+    store.put_new("notes/mine.txt", b"x")
+    with pytest.raises(TableError, match="holds notes: a lake is made in an empty or a new folder"):
+        make_lake(store, 4)
+    store.delete("notes/mine.txt")
+    store.remove_folder("notes")
+    if list(store.top()):
+        return  # a folder behind obstore, which knows no folders
+    assert make_lake(store, 4, {"fetch.delay_s": 2.0})
+    assert not make_lake(store, 8)
+    assert read_manifest(store).remembered() == {"fetch.delay_s": 2.0, "lake.buckets": 4}
 
 
 def test_put_new_creates_once(store: Store) -> None:

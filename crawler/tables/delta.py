@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from crawler.faults import fault
 from crawler.schemas import Table
 from crawler.storage import Store
 from crawler.tables.data_files import ReadFile, read_files, write_files
-from crawler.tables.direct import DataFile, Write, commit_files, data_files, is_done, open_table
+from crawler.tables.direct import DataFile, Write, commit_files, data_files, is_done, lost_of, open_table
 from crawler.tables.manifest import TableError
+from crawler.tables.provenance import newest_version
 
 Holds = Callable[[Mapping[str, int]], bool]
 """Whether a partition, given by the values of its columns, may hold what is asked for."""
@@ -37,9 +37,7 @@ class DeltaTables:
 
     def version(self, table: Table) -> int:
         """The newest version, read from the names in the log; -1 before the table exists."""
-        names = (path.rsplit("/", 1)[-1] for path in self.store.list(f"tables/{table.name}/_delta_log"))
-        stems = (name.split(".")[0] for name in names if name.endswith(".json") and name[0].isdigit())
-        return max((int(stem) for stem in stems if stem.isdigit()), default=-1)
+        return newest_version(self.store, table)
 
     def files(self, table: Table, version: int | None = None, holds: Holds | None = None) -> list[DataFile]:
         """The data files of a version, the newest when none is given; only those whose partitions hold what is
@@ -77,22 +75,13 @@ class DeltaTables:
     def require_versions(self, versions: Mapping[str, int], tables: Sequence[Table]) -> None:
         """Refuse to go on where a pinned version can no longer be read whole, rather than read another one."""
         for table in tables:
-            lost = self._lost(table, versions[table.name])
+            lost = lost_of(self.store, table, versions[table.name])
             if lost:
                 raise TableError(
                     f"table {table.name}: version {versions[table.name]}, which the open round reads, is gone "
                     f"({lost}). VACUUM or log retention removed it. Restore its files, or go on with a copy of the "
                     f"lake from before it."
                 )
-
-    def _lost(self, table: Table, version: int) -> str | None:
-        """What is missing of a version; None when all of it is there."""
-        try:
-            named = {file.path for file in self.files(table, version)}
-        except DeltaError as error:
-            return str(error).splitlines()[0][:200]
-        missing = named.difference(self.store.list(f"tables/{table.name}"))
-        return f"{len(missing)} of {len(named)} files, such as {min(missing)}" if missing else None
 
 
 def _arranged(table: Table, rows: DataFrame) -> DataFrame:

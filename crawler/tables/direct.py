@@ -16,11 +16,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from crawler.schemas import Table, arrow_schema
 from crawler.storage import Store
+from crawler.tables.manifest import TableError, TableMissing, file_gone
 
 if TYPE_CHECKING:
     from crawler.tables.data_files import WrittenFile
@@ -52,15 +53,10 @@ class Write:
 def create_tables(store: Store, tables: Sequence[Table]) -> None:
     """Create the tables that do not exist, with a comment on every column."""
     for table in tables:
-        schema = arrow_schema(table.columns)
-        described = [
-            field.with_metadata({"comment": column.sentence})
-            for field, column in zip(schema, table.columns, strict=True)
-        ]
         try:
             DeltaTable.create(
                 store.uri_of(f"tables/{table.name}"),
-                Schema.from_arrow(pa.schema(described)),
+                _described(table),
                 mode="ignore",
                 partition_by=list(table.partitioned_by),
                 configuration=PROPERTIES,
@@ -70,9 +66,62 @@ def create_tables(store: Store, tables: Sequence[Table]) -> None:
             open_table(store, table)  # it is there when only the answer was lost; else this says what is wrong
 
 
+def add_columns(store: Store, table: Table) -> bool:
+    """Give a table of an earlier version the columns, and the fields of its structures, that it lacks, in one entry of
+    its log; files that lack them read as nulls. False when it lacks none.
+
+    Raises TableError for a table with columns that this version does not know, or knows with another type.
+    """
+    delta = open_table(store, table)
+    held, wanted = delta.schema(), _described(table)
+    strange = [one.name for one in held.fields if one.name not in table.names]
+    if strange:
+        raise TableError(
+            f"table {table.name} of {store.uri} has columns that this Orbweaver does not know ({', '.join(strange)}): "
+            "a newer one has written here. Use that, or a copy of the lake from before it"
+        )
+    types = {one.name: one.type for one in held.fields}
+    lacking = [one for one in wanted.fields if types.get(one.name) != one.type]
+    if not lacking:
+        return False
+    write = Write(f"orbweaver/columns/{table.name}", delta.version(), note=", ".join(one.name for one in lacking))
+    try:
+        with _heard(store, table, write, delta.version()):
+            delta.alter.add_columns(lacking, commit_properties=write.commit)
+    except DeltaError as error:
+        names = ", ".join(f"{one.name} {types.get(one.name, 'new')}" for one in lacking)
+        raise TableError(
+            f"table {table.name} of {store.uri} cannot be given the columns of this version ({names}): "
+            f"{str(error).splitlines()[0][:200]}"
+        ) from error
+    return True
+
+
+def _described(table: Table) -> Schema:
+    """The columns as Delta knows them, each with its sentence."""
+    schema = arrow_schema(table.columns)
+    described = [
+        field.with_metadata({"comment": column.sentence}) for field, column in zip(schema, table.columns, strict=True)
+    ]
+    return Schema.from_arrow(pa.schema(described))
+
+
 def open_table(store: Store, table: Table, version: int | None = None) -> DeltaTable:
-    """A table at a version, the newest when none is given."""
-    return DeltaTable(store.uri_of(f"tables/{table.name}"), version=version, storage_options=store.delta_options())
+    """A table at a version, the newest when none is given. Raises TableMissing where there is no such table, TableError
+    where it cannot be read."""
+    try:
+        return DeltaTable(store.uri_of(f"tables/{table.name}"), version=version, storage_options=store.delta_options())
+    except TableNotFoundError as error:
+        raise TableMissing(
+            f"table {table.name} of {store.uri} is not there: bring the folder tables/{table.name} back from a copy of "
+            "the lake; nothing else has its rows"
+        ) from error
+    except DeltaError as error:
+        which = "the newest version" if version is None else f"version {version}, which the ledger names,"
+        raise TableError(
+            f"table {table.name} of {store.uri}: {which} cannot be read ({str(error).splitlines()[0][:200]}). VACUUM, "
+            "log retention or somebody's hand may have removed it; bring it back from a copy of the lake"
+        ) from error
 
 
 class DataFile(NamedTuple):
@@ -102,6 +151,16 @@ def _data_file(table: Table, row: Mapping[str, Any]) -> DataFile:
     bounds = [row.get(f"{end}.{table.sorted_by[0]}") if table.sorted_by else None for end in ("min", "max")]
     path = f"tables/{table.name}/{unquote(row['path'])}"
     return DataFile(path, row["size_bytes"], row["num_records"], values, *bounds)
+
+
+def lost_of(store: Store, table: Table, version: int | None) -> str | None:
+    """What is missing of a version; None when all of it is there."""
+    try:
+        named = {file.path for file in data_files(store, table, version)}
+    except TableError as error:
+        return str(error)
+    missing = named.difference(store.list(f"tables/{table.name}"))
+    return f"{len(missing)} of {len(named)} files, such as {min(missing)}" if missing else None
 
 
 def is_done(store: Store, table: Table, write: Write) -> bool:
@@ -172,6 +231,14 @@ def _is_in_log(store: Store, table: Table, version: int, write: Write) -> bool:
 
 
 def read_rows(store: Store, paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of a few data files, without their partition columns."""
-    batches = [pq.ParquetFile(store.open_input(path)).read(list(columns), use_threads=False) for path in paths]
-    return [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
+    """The rows of a few data files, without their partition columns; null what a file does not hold."""
+    nothing = dict.fromkeys(columns)
+    batches = [_opened(store, path).read(list(columns), use_threads=False) for path in paths]
+    return [nothing | row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
+
+
+def _opened(store: Store, path: str) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(store.open_input(path))
+    except FileNotFoundError as error:
+        raise file_gone(store, path) from error

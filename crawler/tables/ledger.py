@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import TableNotFoundError
 
 from crawler import schemas
 from crawler.faults import fault
 from crawler.storage import Store
 from crawler.tables.direct import Write, append_rows, open_table
+from crawler.tables.manifest import TableMissing, require_unbegun
 from crawler.tables.scan import read_matching
 
 
@@ -35,7 +35,7 @@ ORDER = {state: place for place, state in enumerate(State)}
 
 @dataclass(frozen=True)
 class RoundRow:
-    """A row of `rounds`. `now` is the scheduling time, epoch seconds."""
+    """A row of `rounds`. `now` is the scheduling time, epoch seconds; `settings` is JSON, empty where none was kept."""
 
     round: int
     state: State
@@ -48,6 +48,7 @@ class RoundRow:
     holder: str = ""
     token: int = 0
     recorded: float = 0.0
+    settings: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Ledger:
         """The rows of the newest rounds, oldest state first; none before the first round of a lake."""
         try:
             table = open_table(self.store, schemas.ROUNDS)
-        except TableNotFoundError:
+        except TableMissing:
+            require_unbegun(self.store)
             return []
         actions: Any = table.get_add_actions(flatten=True)
         numbers: Any = pa.table(actions).column("max.round").to_pylist() if table.file_uris() else []
@@ -93,6 +95,7 @@ def _as_dict(row: RoundRow) -> dict[str, object]:
         "versions": list(row.versions.items()),
         "inbox": list(row.inbox),
         "counts": list(row.counts.items()),
+        "settings": row.settings or None,
     }
 
 
@@ -109,4 +112,5 @@ def _from_row(row: dict[str, Any]) -> RoundRow:
         settings_hash=row["settings_hash"],
         holder=row["holder"],
         token=row["token"],
+        settings=row["settings"] or "",
     )

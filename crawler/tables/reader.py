@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from crawler import schemas
 from crawler.schemas import Table
 from crawler.storage import Store
-from crawler.tables.direct import open_table
-from crawler.tables.manifest import TableError, read_manifest
+from crawler.tables.direct import lost_of, open_table
+from crawler.tables.manifest import TableError, TableMissing, read_manifest, require_unbegun
 from crawler.tables.scan import read_matching
 
 STATES = ("OPENED", "PLANNED", "FETCHED", "COMMITTED")
@@ -41,14 +40,15 @@ class Reader:
     @staticmethod
     def open(store: Store) -> Reader:
         """Raises TableError where there is no lake."""
-        return Reader(store, read_manifest(store)["buckets"])
+        return Reader(store, read_manifest(store).buckets)
 
     @cached_property
     def rounds(self) -> list[Row]:
         """All rows of the ledger, by round and state; empty before the first round."""
         try:
             table = read_matching(self.store, schemas.ROUNDS, open_table(self.store, schemas.ROUNDS))
-        except TableNotFoundError:
+        except TableMissing:
+            require_unbegun(self.store)
             return []
         rows: list[Row] = table.to_pylist(maps_as_pydicts="strict")
         return sorted(rows, key=lambda row: (row["round"], STATES.index(row["state"]), row["recorded_at"]))
@@ -89,6 +89,14 @@ class Reader:
             {name.removeprefix("partition."): row[name] for name in held} for row in actions.select(held).to_pylist()
         ]
 
+    def require_whole(self, tables: Sequence[Table], versions: Versions) -> None:
+        """Raise TableError where the log, or a data file, of one of the tables at these versions is missing: for those
+        who go on with readers whose errors are not ours."""
+        for table in tables:
+            lost = lost_of(self.store, table, versions.get(table.name))
+            if lost:
+                raise TableError(f"table {table.name} of {self.store.uri} is not whole: {lost}")
+
     def bucket_of(self, key: int) -> int:
         """The bucket of a signed 64-bit key: its range among 2^24 equal ones."""
         return ((key & 0xFFFFFFFFFFFFFFFF) >> 40) * self.buckets >> 24
@@ -97,18 +105,8 @@ class Reader:
         version = versions.get(table.name)
         key = (table.name, version)
         if key not in self._opened:
-            self._opened[key] = self._open(table, version)
+            self._opened[key] = open_table(self.store, table, version)
         return self._opened[key]
-
-    def _open(self, table: Table, version: int | None) -> DeltaTable:
-        try:
-            return open_table(self.store, table, version)
-        except DeltaError as error:
-            said = str(error).splitlines()[0][:200]
-            raise TableError(
-                f"table {table.name} of {self.store.uri}: version {version}, which the round committed, cannot be "
-                f"read ({said}). VACUUM or log retention may have removed it; a newer round can still be read."
-            ) from error
 
 
 def of_key(key: int) -> Condition:

@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 
 from crawler.schemas import Table, arrow_schema
 from crawler.storage import Store
+from crawler.tables.manifest import file_gone
 
 FILES_AT_ONCE = 8  # a request to S3 is mostly waiting
 NUMBER = "_file"
@@ -85,7 +86,12 @@ def _read_file(store: Store, table: Table, fact: Fact, asked: tuple[pa.Schema, p
     """The matching rows of one file. Row groups in which the condition's own columns hold no match cost no others."""
     schema, wanted, where = asked
     named = pa.schema([field for field in schema if field.name in str(where)])  # a name too many does no harm
-    with store.open_input(f"tables/{table.name}/{unquote(fact['path'])}") as source:
+    path = f"tables/{table.name}/{unquote(fact['path'])}"
+    try:
+        opened = store.open_input(path)
+    except FileNotFoundError as error:
+        raise file_gone(store, path) from error
+    with opened as source:
         file = pq.ParquetFile(source)
         groups = list(range(file.num_row_groups))
         if where is not None:

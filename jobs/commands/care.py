@@ -1,4 +1,4 @@
-"""Commands that look after the WARC files of a lake: verify, gc, repair."""
+"""Commands that look after a lake: verify, gc, repair, restore."""
 
 from __future__ import annotations
 
@@ -56,10 +56,11 @@ def verify(
     from jobs.driver import spark_session
     from jobs.progress import spark_tasks, watch_parts
     from jobs.verify import as_json as facts_of
-    from jobs.verify import as_text
+    from jobs.verify import as_text, committed_versions
     from jobs.verify import verify as check
 
-    settings, store, share = settings_of(config, sets), store_of(lake), share_of(sample)
+    settings, store, share = settings_of(config, sets, lake), store_of(lake), share_of(sample)
+    committed_versions(store, number)  # before Java starts
     with spark_session(settings) as spark, watch_parts("verify", partial(spark_tasks, spark)):
         done = check(spark, store, number, share)
     say(json_text(facts_of(done)) if as_json else as_text(done))
@@ -82,7 +83,7 @@ def gc(
     from jobs.gc import age_of, as_text, find_rubbish, remove_rubbish
     from jobs.gc import as_json as facts_of
 
-    settings_of(config, sets)
+    settings_of(config, sets, lake)
     store, age, now = store_of(lake), age_of(older_than), time.time()
     found = remove_rubbish(store, age, now) if delete else find_rubbish(store, age, now)
     say(json_text(facts_of(found, is_removed=delete)) if as_json else as_text(found, is_removed=delete))
@@ -101,21 +102,35 @@ def repair(
     or damaged before records that can still be read, is only told of: name it, and those records are given up. A repair
     that was killed is finished by the same command. Ends with code 1 when a damaged file is left.
     """
-    from crawler.tables.manifest import read_manifest
     from jobs.driver import drive, refuse_open_round
     from jobs.progress import spark_tasks, watch_parts
     from jobs.repair import as_json as facts_of
     from jobs.repair import as_text
     from jobs.repair import repair as mend
 
-    settings, store = settings_of(config, sets), store_of(lake)
-    read_manifest(store)  # a driver would make a lake where there is none
+    settings, store = settings_of(config, sets, lake), store_of(lake)
     refuse_open_round(store)
     with drive(store, settings) as held, watch_parts("repair", partial(spark_tasks, held.spark)):
         done = mend(held, files or (), time.time())
     say(json_text(facts_of(done)) if as_json else as_text(done))
     if done.left:
         raise typer.Exit(NOT_FOUND)
+
+
+def restore(
+    lake: LakeUri = DEFAULT_LAKE, config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False
+) -> None:
+    """Take back what others wrote into the tables since the crawl itself last did.
+
+    Rounds and maintenance refuse such a lake, and name the tables. What the others wrote is gone then; their versions
+    of the tables can still be read by number until `maintain` removes old files. Needs no Java.
+    """
+    from jobs.restore import as_text
+    from jobs.restore import restore as take_back
+
+    settings_of(config, sets, lake)
+    done = take_back(store_of(lake))
+    say(json_text([one._asdict() for one in done]) if as_json else as_text(done))
 
 
 def share_of(text: str | None) -> float | None:
@@ -156,3 +171,4 @@ def add_to(app: typer.Typer) -> None:
             "orbweaver repair crawl-data/ORB-2026-47/segments/1795500000000.2/warc/NAME.warc.gz --json",
         )
     )(repair)
+    app.command(epilog=examples("orbweaver restore", "orbweaver restore --lake s3://bucket/lake --json"))(restore)

@@ -18,12 +18,20 @@ from jobs.options import (
     SetValues,
     UrlArgument,
     examples,
+    remembered,
     settings_of,
     store_of,
 )
 from jobs.output import json_text, say, say_bytes, say_row
 
-config_app = typer.Typer(help="What the settings are.", no_args_is_help=True, rich_markup_mode=None)
+MaybeLake = Annotated[
+    str | None,
+    typer.Option("--lake", metavar="URI", envvar="ORBWEAVER_LAKE", help="A lake, ./lake if that is one."),
+]
+RanRound = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="Those that a round ran with.")]
+KeyValues = Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Settings, such as fetch.delay_s=2.")]
+
+config_app = typer.Typer(help="Settings, and what a lake remembers.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def doctor(
@@ -44,14 +52,41 @@ def doctor(
         raise typer.Exit(NOT_FOUND)
 
 
-def config_show(config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False) -> None:
-    """Print the settings in force, as TOML; those that were given say by whom."""
+def config_show(
+    lake: MaybeLake = None,
+    number: RanRound = None,
+    config: ConfigFiles = None,
+    sets: SetValues = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the settings in force, as TOML; those that were given say by whom.
+
+    What a lake remembers is in force for all commands on it. With --round, those that a round ran with.
+    """
     from dataclasses import asdict
 
-    from jobs.shown_settings import shown_toml
+    from crawler.settings_text import tables_toml
+    from crawler.tables.manifest import read_manifest
+    from jobs.shown_settings import round_settings, shown_toml
 
-    settings = settings_of(config, sets)
-    say(json_text(asdict(settings)) if as_json else shown_toml(settings, config or (), sets or ()))
+    if lake is not None:
+        read_manifest(store_of(lake))
+    where = lake or DEFAULT_LAKE
+    if number is not None:
+        ran_with = round_settings(store_of(where), number)
+        say(json_text(ran_with) if as_json else tables_toml(ran_with).rstrip("\n"))
+        return
+    settings = settings_of(config, sets, where)
+    held = remembered(where)
+    say(json_text(asdict(settings)) if as_json else shown_toml(settings, config or (), sets or (), held))
+
+
+def config_set(values: KeyValues, lake: LakeUri = DEFAULT_LAKE, as_json: AsJson = False) -> None:
+    """Change what a lake remembers: settings that hold for all later commands on it. Refused while a round runs."""
+    from jobs.shown_settings import remember
+
+    done = remember(store_of(lake), values)
+    say(json_text(done) if as_json else "\n".join(f"{name} = {value}" for name, value in done.items()))
 
 
 def status(
@@ -60,7 +95,7 @@ def status(
     """How the lake stands: rounds, frontier, inbox and who holds the lock."""
     from jobs.status import lake_status, status_text
 
-    settings_of(config, sets)
+    settings_of(config, sets, lake)
     found = lake_status(store_of(lake), time.time())
     say(json_text(found) if as_json else status_text(found))
 
@@ -90,7 +125,7 @@ def show(  # noqa: PLR0913 - each option is one
 
     if head + body + text > 1:
         raise typer.BadParameter("--head, --body and --text exclude each other")
-    settings = settings_of(config, sets)
+    settings = settings_of(config, sets, lake)
     shown = find_capture(store_of(lake), settings, url, number)
     if as_json:
         extra = {"text": text_of(shown, settings)} if text else {}
@@ -116,7 +151,7 @@ def why(
     from jobs.why import why as ask
     from jobs.why_text import why_text
 
-    facts = ask(store_of(lake), settings_of(config, sets), url, time.time())
+    facts = ask(store_of(lake), settings_of(config, sets, lake, ["filters.block_lists"]), url, time.time())
     say(json_text(facts) if as_json else why_text(facts))
     if not facts["known"]:
         raise typer.Exit(NOT_FOUND)
@@ -133,7 +168,7 @@ def report(
     from jobs.report import make_report
 
     store = store_of(lake)
-    made = make_report(store, settings_of(config, sets), number)
+    made = make_report(store, settings_of(config, sets, lake), number)
     say(json_text(made.facts) if as_json else made.text)
     say(f"As pictures: {store.uri_of(made.files[-1])}", sys.stderr)
 
@@ -157,7 +192,7 @@ def sql(  # noqa: PLR0913 - each option is one
     """
     from jobs.sql import open_views, query
 
-    with open_views(store_of(lake), settings_of(config, sets), number, statement) as spark:
+    with open_views(store_of(lake), settings_of(config, sets, lake), number, statement) as spark:
         names, rows = query(spark, statement, limit)
     if as_json:
         say(json_text([dict(zip(names, row, strict=True)) for row in rows]))
@@ -174,8 +209,13 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples(
             "orbweaver config show --config strict",
             "orbweaver config show --set fetch.delay_s=2 --json",
+            "orbweaver config show --lake lake --round 2  # what the second round ran with",
         ),
     )(config_show)
+    config_app.command(
+        "set",
+        epilog=examples("orbweaver config set fetch.delay_s=2 crawl.contact=https://example.org/bot --lake lake"),
+    )(config_set)
     app.add_typer(config_app, name="config")
     app.command(epilog=examples("orbweaver status", "orbweaver status --lake s3://bucket/lake --json"))(status)
     app.command(

@@ -49,15 +49,17 @@ def inject(
     sets: SetValues = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add URLs to the inbox; the next round takes them in.
+    """Add URLs to the inbox; the next round takes them in. Makes a lake in a folder that is new or empty.
 
     It needs neither the lock nor Spark, so it works at any time, also while a round runs. Files are UTF-8 text, one URL
     a line; lines that begin with # are comments. A line without a scheme is taken as https://.
     """
+    from crawler.settings_files import to_remember
     from jobs.inject import inject as put_into_inbox
     from jobs.inject import warnings
 
-    injected = put_into_inbox(store_of(lake), settings_of(config, sets), inputs)
+    given = to_remember(config or (), sets or ())
+    injected = put_into_inbox(store_of(lake), settings_of(config, sets, lake), inputs, given)
     for warning in warnings(injected):
         say(f"not a URL that can be crawled: {warning}", sys.stderr)
     if as_json:
@@ -78,11 +80,12 @@ def round_(
 
     plan, fetch, reconcile, commit. A round that was killed anywhere is finished by the same command.
     """
+    from crawler.settings_files import PATHS, to_remember
     from jobs.crawl import Ended, is_work_left, report_what_is_missing, run_round, scheduled_for
     from jobs.driver import drive, require_contact
     from jobs.progress import Progress
 
-    settings, store, now = settings_of(config, sets), store_of(lake), time_of(at, time.time())
+    settings, store, now = settings_of(config, sets, lake, PATHS), store_of(lake), time_of(at, time.time())
     require_contact(settings)
     now = scheduled_for(store, now)
     if not is_work_left(store, now or time.time()):
@@ -90,7 +93,7 @@ def round_(
         end = _end(store, Ended.NOTHING_DUE, now)
         say(json_text({"round": None, **end}) if as_json else f"no round was run: {_end_words(end)}")
         return
-    with drive(store, settings) as held:
+    with drive(store, settings, to_remember(config or (), sets or ())) as held:
         rnd = run_round(held, settings, now, Progress())
     if as_json:
         say(json_text(_as_dict(rnd)))
@@ -108,26 +111,32 @@ def crawl(  # noqa: PLR0913 - each option is one
     sets: SetValues = None,
     as_json: AsJson = False,
 ) -> None:
-    """Inject URLs, run rounds, and report.
+    """Inject URLs, run rounds, and report. With URLs, makes a lake in a folder that is new or empty.
 
     Ends before its number of rounds when nothing is due any more.
     """
-    from crawler.tables.manifest import MANIFEST
+    from crawler.settings_files import PATHS, to_remember
+    from crawler.tables.manifest import find_manifest, read_manifest
     from jobs.crawl import Ended, is_work_left, report_what_is_missing, run_rounds, scheduled_for
     from jobs.driver import drive, require_contact
     from jobs.inject import inject as put_into_inbox
     from jobs.progress import Progress
 
-    settings, store, start = settings_of(config, sets), store_of(lake), time_of(at, time.time())
+    settings, store, start = settings_of(config, sets, lake, PATHS), store_of(lake), time_of(at, time.time())
+    is_new = find_manifest(store) is None
+    if is_new and not inputs:
+        read_manifest(store)  # says how to make one
     require_contact(settings)
+    given = to_remember(config or (), sets or ())
     if inputs:
-        put_into_inbox(store, settings, inputs)
-    is_new = not store.exists(MANIFEST)
-    start = start if is_new else scheduled_for(store, start)
+        put_into_inbox(store, settings, inputs, given)
+    if is_new:
+        settings = settings_of(config, sets, lake, PATHS)  # of two that make a lake, one finds what the other decided
+    start = scheduled_for(store, start)
     limit = rounds or (None if until_done else DEFAULT_ROUNDS)
     done: list[RoundRow] = []
-    if is_new or is_work_left(store, start or time.time()):
-        with drive(store, settings) as held:
+    if is_work_left(store, start or time.time()):
+        with drive(store, settings, given) as held:
             done, ended = run_rounds(held, settings, start, limit, Progress())
     else:
         report_what_is_missing(store, settings)
@@ -139,13 +148,11 @@ def maintain(
     lake: LakeUri = DEFAULT_LAKE, config: ConfigFiles = None, sets: SetValues = None, as_json: AsJson = False
 ) -> None:
     """Compact the tables under the lock; every answer stays the same."""
-    from crawler.tables.manifest import read_manifest
     from jobs.driver import drive, refuse_open_round
     from jobs.maintain_tables import maintain as compact
     from jobs.progress import Progress
 
-    settings, store = settings_of(config, sets), store_of(lake)
-    read_manifest(store)  # a driver would make a lake where there is none
+    settings, store = settings_of(config, sets, lake), store_of(lake)
     refuse_open_round(store)
     with drive(store, settings) as held:
         done = compact(held, tell=Progress().line)

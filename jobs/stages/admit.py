@@ -33,7 +33,7 @@ def admit_inbox(lake: Lake, settings: Settings, rnd: RoundRow) -> dict[str, int]
     lake.append(schemas.SEEDS, seeds, lake.write("admit/seeds", rnd.round))
     lake.append(schemas.URL_CHECKSUMS, admitted.select("url_key", "round"), lake.write("admit/urls", rnd.round))
     lake.append(schemas.FRONTIER, seed_visits(admitted, rnd.now), lake.write("admit/frontier", rnd.round))
-    return lake.versions()
+    return lake.settled(rnd.versions, rnd.round)
 
 
 def with_verdicts(judged: DataFrame, unseen: DataFrame) -> DataFrame:

@@ -28,7 +28,7 @@ def commit_round(lake: Lake, rnd: RoundRow, found: Reconciled | None) -> RoundRo
             lake.append(table, rows, lake.write(table.name, rnd.round))
         lake.turn_calendar(found.used, found.frontier, lake.write("frontier", rnd.round))
         counts |= {"new_urls": found.new_keys.count()}
-    versions = lake.versions()
+    versions = lake.settled(rnd.versions, rnd.round)
     if found is not None:
         counts |= count_outcomes(lake, versions, rnd.round)
     committed = advance(lake, replace(rnd, state=State.COMMITTED, versions=versions, counts=counts))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from crawler import schemas
 from crawler.settings import Settings
-from crawler.settings_files import settings_hash
+from crawler.settings_text import settings_hash, settings_json
 from crawler.tables.lake import Lake
 from crawler.tables.ledger import RoundRow, State
 from jobs.stages.clock import not_before
@@ -17,14 +17,21 @@ INBOX = "inbox"
 
 
 def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
-    """The open round as far as it came, or a new one with its clock, inbox and table versions recorded."""
+    """The open round as far as it came, or a new one with its clock, inbox and table versions recorded.
+
+    Raises TableError where the tables hold what the crawl did not write. What is left of an open round goes by today's
+    settings, and its next rows say so.
+    """
     rows = lake.ledger.newest(2)
+    asked, checksum = settings_json(settings), settings_hash(settings)
     if rows and rows[-1].state is not State.COMMITTED:
-        lake.tables.require_versions(
-            rows[-1].versions, [table for table in schemas.TABLES if table is not schemas.ROUNDS]
-        )
-        return rows[-1]
+        tables = [table for table in schemas.TABLES if table is not schemas.ROUNDS]
+        pinned = {table.name: 0 for table in tables} | rows[-1].versions  # a newer Orbweaver may have made a table more
+        lake.tables.require_versions(pinned, tables)
+        lake.settled(pinned, rows[-1].round)
+        return replace(rows[-1], versions=pinned, settings=asked, settings_hash=checksum)
     last = rows[-1] if rows else None
+    versions = lake.settled(last.versions if last else {})  # what is committed, and what care has made of it since
     if last:
         close_round(lake, last)  # its driver may have died between its commit and this
     if last and now is None:
@@ -36,9 +43,10 @@ def open_round(lake: Lake, settings: Settings, now: float | None) -> RoundRow:
         state=State.OPENED,
         now=scheduled,
         segment_folder=segment_folder(settings.crawl.name, number, time.time()),
-        versions=lake.versions(),  # what is committed: nobody else writes, and nothing is open
+        versions=versions,
         inbox=tuple(lake.store.list(INBOX)),
-        settings_hash=settings_hash(settings),
+        settings=asked,
+        settings_hash=checksum,
     )
     return advance(lake, opened)
 

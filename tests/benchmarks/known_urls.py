@@ -16,6 +16,7 @@ from crawler import schemas
 from crawler.page.url import url_key
 from crawler.schemas import Table
 from crawler.tables.lake import Lake
+from crawler.tables.ledger import RoundRow, State
 from crawler.transforms.slots import slot_of
 
 URLS_PER_HOST = 100
@@ -47,7 +48,7 @@ def known_url(number: int) -> KnownUrl:
 
 def fill(lake: Lake, urls: int, now: float, batches: int, scheme: str = SCHEME) -> None:
     """Fill the tables. Page b of every one of the first 10,000 hosts is due 6 b hours after `now`, all others in
-    the three weeks to a year after."""
+    the three weeks to a year after. A round before the first commits that."""
     numbers = lake.spark.range(urls).select(F.col("id"), _host(F.col("id") / URLS_PER_HOST).alias("host"))
     known = numbers.withColumn("url", F.concat(F.lit("https://"), "host", F.lit("/page/"), "id"))
     keyed = known.withColumn("url_key", _key())
@@ -56,6 +57,7 @@ def fill(lake: Lake, urls: int, now: float, batches: int, scheme: str = SCHEME) 
     _append(lake, schemas.CONTENT_CHECKSUMS, _contents(keyed.where("id % 2 = 0")))
     _append(lake, schemas.NEAR_DUPLICATES, _bands(keyed.where("id % 20 = 0"), scheme))
     _append(lake, schemas.HOSTS, _hosts(lake, urls // URLS_PER_HOST, now))
+    lake.ledger.record(RoundRow(0, State.COMMITTED, now, "", lake.versions()))
 
 
 def _append(lake: Lake, table: Table, rows: DataFrame) -> None:

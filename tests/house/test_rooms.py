@@ -42,7 +42,7 @@ MAY_IMPORT = {
     ),
     "crawler.transforms": ("crawler.records", "crawler.schemas", "crawler.settings"),
     "crawler.tables": (
-        *("crawler.faults", "crawler.processes", "crawler.records", "crawler.schemas", "crawler.settings"),
+        *("crawler", "crawler.faults", "crawler.processes", "crawler.records", "crawler.schemas", "crawler.settings"),
         "crawler.storage",
     ),
     "crawler.spark": (

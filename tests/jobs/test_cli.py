@@ -16,14 +16,18 @@ import pytest
 from crawler.settings import Settings
 from crawler.storage import Store
 from crawler.tables.lock import acquire
+from crawler.tables.manifest import make_lake
 from jobs import exits
 from jobs.cli import EPILOG
 from jobs.exits import Stop
 from jobs.options import time_of
 from tests.jobs.conftest import Run
-from tests.jobs.made_lake import make_lake
 
-COMMANDS = ("inject", "round", "crawl", "maintain", "doctor", "config show", "status", "show", "why", "report")
+COMMANDS = (
+    *("inject", "round", "crawl", "maintain", "doctor", "config show", "config set", "status", "show", "why", "report"),
+    "restore",
+)
+
 NO_SUCH = "/nonexistent/lake"
 
 
@@ -34,7 +38,7 @@ def test_every_help_has_examples_that_name_the_command(run: Run, command: str) -
     assert f"Examples:\n    orbweaver {command}" in said.out
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "config show"])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if not name.startswith("config")])
 def test_every_command_on_a_lake_takes_the_common_options(run: Run, command: str) -> None:
     said = run(command, "--help")
     assert all(option in said.out for option in ("--lake", "--config", "--set", "--json"))
@@ -91,25 +95,28 @@ def test_bad_usage_ends_with_2_and_one_clear_message(run: Run, words: list[str],
 
 @pytest.mark.parametrize("command", [["round"], ["crawl", "https://example.org/"]])
 def test_a_crawl_of_public_addresses_demands_a_contact(run: Run, tmp_path: Path, command: list[str]) -> None:
+    before = make_lake(Store.open(str(tmp_path / "lake")), 4) if command == ["round"] else False
     said = run(*command, "--lake", str(tmp_path / "lake"))
     assert said.code == exits.NO_CONTACT
     ways = ("--set crawl.contact=https://", "ORBWEAVER_CRAWL__CONTACT=", "[crawl] contact =", "fetch.only_allowed=true")
     assert all(way in said.err for way in ways)
-    assert not (tmp_path / "lake").exists()
+    assert (tmp_path / "lake").exists() == before
 
 
 @pytest.mark.parametrize("command", [["status"], ["show", "https://a.test/"], ["why", "https://a.test/"], ["report"]])
 def test_a_folder_that_is_no_lake_ends_with_4(run: Run, command: list[str]) -> None:
     said = run(*command, "--lake", NO_SUCH)
     assert said.code == exits.BAD_TABLE
-    assert "is no lake" in said.err
+    assert f"there is no lake at {NO_SUCH}" in said.err
     assert said.err.count("\n") == 1
 
 
 def test_a_lake_that_is_held_ends_with_3_and_the_holders_name(run: Run, tmp_path: Path) -> None:
-    store = make_lake(tmp_path / "lake")
+    store = Store.open(str(tmp_path))
+    make_lake(store, 4)
+    store.put_new("inbox/one.urls", b"https://a.test/\n")
     lock = acquire(store)
-    said = run("round", "--lake", store.uri, "--set", "fetch.only_allowed=true")
+    said = run("round", "--lake", str(tmp_path), "--set", "fetch.only_allowed=true")
     lock.release()
     assert said.code == exits.LAKE_HELD
     assert lock.holder.name in said.err
@@ -118,7 +125,8 @@ def test_a_lake_that_is_held_ends_with_3_and_the_holders_name(run: Run, tmp_path
 def test_a_fault_of_ours_has_one_line_and_a_traceback_on_demand(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "lake.json").write_text("not JSON")
+    run("inject", "https://a.test/", "--lake", str(tmp_path))
+    Store.open(str(tmp_path)).put_new("lock/0000000001.json", b"not JSON")
     said = run("status", "--lake", str(tmp_path))
     assert (said.code, said.err.count("\n")) == (exits.FAULT, 1)
     monkeypatch.setenv("ORBWEAVER_DEBUG", "1")

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from crawler import schemas
 from crawler.storage import Store
+from crawler.tables.manifest import make_lake
 from crawler.tables.reader import Reader
 from tests.objectstore.commands import Orbweaver, settings_of, tiny_web
 from tests.objectstore.fault_proxy import Fault, FaultProxy, random_faults
@@ -36,6 +37,7 @@ def two_rounds(lake: str, web: DemoWeb, folder: Path) -> dict[str, list[str]]:
     """What the tables hold after two rounds at fixed times."""
     folder.mkdir(parents=True)
     store, orbweaver = Store.open(lake), Orbweaver(lake, settings_of(web), folder)
+    make_lake(store, 2)
     store.put_new("inbox/seeds.urls", "\n".join(web.seeds).encode())
     for at in (FIRST, SECOND):
         orbweaver("round", "--at", at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from crawler import schemas
 from crawler.storage import Store
 from crawler.tables.direct import create_tables
-from crawler.tables.manifest import FORMAT, MANIFEST
+from crawler.tables.manifest import make_lake
 from jobs.gc import find_rubbish, remove_rubbish
 from tests.objectstore.server import BUCKET, ObjectServer
 
@@ -42,7 +41,7 @@ def lake(as_client: ObjectServer) -> Store:
     bucket = f"s3://{BUCKET}/{uuid4()}"
     killed_writer(Store.open(f"{bucket}/other"))
     store = Store.open(f"{bucket}/a lake")
-    store.put_new(MANIFEST, json.dumps({"format": FORMAT, "buckets": 1}).encode())
+    make_lake(store, 1)
     create_tables(store, schemas.TABLES)
     return store
 

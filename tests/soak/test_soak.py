@@ -1,6 +1,6 @@
 """The soak: seeded kills of drivers, workers and JVMs, at random and at every fault point, over many rounds.
 
-`make soak` runs it; ORBWEAVER_SOAK_KILLS sets how many kills (200), ORBWEAVER_SOAK_SEED which (1). After every kill the
+`make soak` runs it; SOAK_KILLS sets how many kills (200), SOAK_SEED which (1). After every kill the
 invariants of what is committed are checked, and at the end the tables are held against an undisturbed crawl. What reads
 the tables and files shares neither Spark nor the writers with the crawl.
 """
@@ -42,8 +42,8 @@ from tests.web import DemoWeb, witness
 
 pytestmark = [pytest.mark.soak, pytest.mark.jvm]
 
-KILLS = int(os.environ.get("ORBWEAVER_SOAK_KILLS", "200"))
-SEED = int(os.environ.get("ORBWEAVER_SOAK_SEED", "1"))
+KILLS = int(os.environ.get("SOAK_KILLS", "200"))
+SEED = int(os.environ.get("SOAK_SEED", "1"))
 HOURS = 15 * 24.0  # between rounds: all that was fetched is due again
 LATEST_S = 25.0  # a random kill comes this long after a driver was let go, at the latest
 FIRST = ("files.seeds", "commit.seeds")  # come to only where seeds come in or are planned

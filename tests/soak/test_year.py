@@ -1,6 +1,6 @@
 """A simulated year: a round a day on the real tables, maintenance once a week, the fetch stage replaced at its seam.
 
-ORBWEAVER_YEAR_ROUNDS sets how many rounds (365). Figures are printed; ARCHITECTURE.md has those of a whole year.
+YEAR_ROUNDS sets how many rounds (365). Figures are printed; ARCHITECTURE.md has those of a whole year.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.spark.invariants import Committed
 
 pytestmark = [pytest.mark.soak, pytest.mark.jvm]
 
-ROUNDS = int(os.environ.get("ORBWEAVER_YEAR_ROUNDS", "365"))
+ROUNDS = int(os.environ.get("YEAR_ROUNDS", "365"))
 DAY_S = 86_400.0
 BEGAN = 1_800_000_000.0
 WEEK, HALF_A_YEAR = 7, 26  # days, weeks

@@ -110,9 +110,13 @@ def test_a_flip_a_cut_and_a_range_named_twice_are_found(
     damage(store, flipped, flip)
     damage(store, lost, cut)
     with held(spark, store) as lake:
-        append_rows(store, schemas.CAPTURES, [{**twice, "url": "http://twice.test/"}], Write("test/captures", 1))
+        append_rows(
+            store, schemas.CAPTURES, [{**twice, "url": "http://twice.test/"}], Write("orbweaver/repair/captures", 1)
+        )
         newest = lake.ledger.newest()[-1]
-        lake.ledger.record(replace(newest, versions=lake.versions(), recorded=newest.recorded + 1), Write("test", 1))
+        lake.ledger.record(
+            replace(newest, versions=lake.versions(), recorded=newest.recorded + 1), Write("repair/rounds", 1)
+        )
     code, done = run("verify")
     assert code == exits.NOT_FOUND
     sharing = [one for one in done["findings"] if one["found"].startswith("shares bytes")]

@@ -19,7 +19,7 @@ from crawler.tables.runs import find
 from jobs.maintain_tables import maintain
 from tests.spark.rows import NOW, frame, host
 
-BUCKETS = 8
+BUCKETS = 8  # writes are named as maintenance names its own: a round's would be a stranger's without the round
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_compaction_changes_no_answer(spark: SparkSession, lake: Lake) -> None:
     for number in range(10, 16):
         columns = tuple(c for c in schemas.HOSTS.columns if c.name != "bucket")
         rows = [host(f"{n}.test", round=number, failures=number) for n in random.Random(number).sample(range(40), 20)]
-        lake.append(schemas.HOSTS, frame(spark, columns, rows), lake.write("t/many", number))
+        lake.append(schemas.HOSTS, frame(spark, columns, rows), lake.write("maintain/t/many", number))
     asked = spark.createDataFrame([(host(f"{n}.test")["host_key"],) for n in range(40)], "host_key bigint")
     before = sorted(find(lake.run(schemas.HOSTS, lake.versions()), asked, "newest").collect())
     urls = lake.read(schemas.URL_CHECKSUMS, lake.versions()).count()
@@ -56,7 +56,7 @@ def test_maintenance_works_again_under_the_same_lock(spark: SparkSession, lake: 
     for first in (100, 110):
         for number in range(first, first + 3):
             batch = keys(spark, number * 10_000, number * 10_000 + 50, number)
-            lake.append(schemas.URL_CHECKSUMS, batch, lake.write("t/again", number))
+            lake.append(schemas.URL_CHECKSUMS, batch, lake.write("maintain/t/again", number))
         done = {row.table: row for row in maintain(lake, max_files=1)}
         assert done["url_checksums"].files_after <= BUCKETS < done["url_checksums"].files_before
 
@@ -69,7 +69,7 @@ def test_small_files_of_many_rounds_become_one_in_which_each_round_is_found(
         rows = [{"url": f"http://a.test/{number}/{n}", "round": number} for n in range(3)]
         for table in (schemas.CAPTURES, schemas.PLANS):
             placed = [{**row, "partition": n % 2} for n, row in enumerate(rows)] if table is schemas.PLANS else rows
-            lake.append(table, frame(spark, table.columns, placed), lake.write(f"t/log/{table.name}", number))
+            lake.append(table, frame(spark, table.columns, placed), lake.write(f"maintain/t/log/{table.name}", number))
     assert {file.least for file in round_files(lake, schemas.CAPTURES, lake.versions(), 203)} == {203}
     done = {row.table: row for row in maintain(lake, max_files=1)}
     for table, least in ((schemas.CAPTURES, 1), (schemas.PLANS, 2)):
@@ -79,7 +79,9 @@ def test_small_files_of_many_rounds_become_one_in_which_each_round_is_found(
             assert sorted(map(tuple, found)) == [(number, f"http://a.test/{number}/{n}") for n in range(3)]
         assert round_files(lake, table, lake.versions(), 199) == []
     large = lake.files(schemas.CAPTURES, lake.versions())[0]
-    lake.append(schemas.CAPTURES, frame(spark, schemas.CAPTURES.columns, [{"round": 206}]), lake.write("t/log", 206))
+    lake.append(
+        schemas.CAPTURES, frame(spark, schemas.CAPTURES.columns, [{"round": 206}]), lake.write("maintain/t/log", 206)
+    )
     monkeypatch.setattr("crawler.tables.compaction.LARGE_BYTES", large.size)
     maintain(lake, max_files=0)
     assert large in lake.files(schemas.CAPTURES, lake.versions()), "a large file was written again"
@@ -104,9 +106,9 @@ def test_maintenance_that_is_broken_off_loses_nothing(
     first = 1_000 + 10 * crc32(point.encode())
     for number in range(3):
         batch = keys(spark, first + number, first + number + 1)
-        lake.append(schemas.URL_CHECKSUMS, batch, lake.write(f"t/{point}/keys", number))
+        lake.append(schemas.URL_CHECKSUMS, batch, lake.write(f"maintain/t/{point}/keys", number))
         capture = frame(spark, schemas.CAPTURES.columns, [{"url": f"http://a.test/{first + number}", "round": 300}])
-        lake.append(schemas.CAPTURES, capture, lake.write(f"t/{point}/captures", number))
+        lake.append(schemas.CAPTURES, capture, lake.write(f"maintain/t/{point}/captures", number))
     before = [stored(lake, table) for table in (schemas.URL_CHECKSUMS, schemas.CAPTURES)]
     _seen.clear()
     monkeypatch.setenv("ORBWEAVER_FAULT", point)
