@@ -3,7 +3,7 @@
 What runs on the event loop makes all hosts of the partition wait, so it is judged before: by sizes, by what a document
 looks like, by the time its decoding takes ([suspicion](../page/suspicion.py)). All else goes to one child process with
 limits of CPU and memory, as bytes that are still coded. When a document has the child killed, a fresh one scans it for
-its links; a domain whose documents do so again and again loses the right to the first try, then to the second.
+its links; a host whose documents do so again and again loses the right to the first try, then to the second.
 
 An attempt that follows one that died reads everything apart: what killed that one may have been a document.
 """
@@ -31,7 +31,8 @@ from crawler.settings import Settings
 
 START_S = 20.0
 WALL_FACTOR = 4.0  # of the CPU limit, by the clock on the wall: the machine has others to serve
-MAX_KILLS = 3  # by documents of a registered domain in a partition, before it loses the first of the two tries
+MAX_KILLS = 3  # by documents of a host in a partition, before it loses the first of the two tries
+HOSTS_A_DOMAIN = 5  # that may each do so, before all of the domain lose it: names cost nothing
 LONG_BYTES = 32_768  # of a body whose parsing and fingerprint are two steps of the loop
 _KEPT_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
@@ -49,20 +50,17 @@ class PageParser:
         self._trusts_nobody = trusts_nobody
         self._child: Process | None = None
         self._turn = asyncio.Lock()
-        self._is_warm = False
-        self._kills_of: Counter[str] = Counter()
-
-    @property
-    def kills(self) -> int:
-        """How often a document had the child killed."""
-        return self._kills_of.total()
+        self._warming: asyncio.Future[None] | None = None
+        self._kills_of: Counter[str] = Counter()  # by host and by domain
+        self.kills = 0  # how often a document had the child killed
 
     async def read(self, document: Callable[[], Document]) -> Content:
         """The content; `parse_status` is `killed` where reading used up its time or memory. A document that must wait
         for its turn is made again when that has come: those that wait take no memory."""
-        if not self._is_warm:
-            self._is_warm = True
-            await asyncio.to_thread(_warm_up, self._reader)
+        if self._warming is None:
+            self._warming = asyncio.ensure_future(asyncio.to_thread(_warm_up, self._reader))
+        if not self._warming.done():
+            await asyncio.shield(self._warming)
         if not self._trusts_nobody:
             draft = self._reader.begin(document())
             if draft is not None:
@@ -87,16 +85,19 @@ class PageParser:
 
     async def _apart(self, document: Document) -> Content:
         """Two tries, to parse and to scan; what is killed is not tried again."""
-        domain = registered_domain(urlsplit(document.url).netloc)
-        status, reason = NOT_PARSED, f"documents of {domain} stopped the parser {self._kills_of[domain]} times"
-        content = None
+        host = urlsplit(document.url).netloc
+        names = {host: MAX_KILLS, f"*.{registered_domain(host)}": MAX_KILLS * HOSTS_A_DOMAIN}
+        status, reason, content = NOT_PARSED, "", None
         for is_scan in (False, True):
-            if self._kills_of[domain] >= MAX_KILLS * (1 + is_scan):
+            spent = [name for name, limit in names.items() if self._kills_of[name] >= limit * (1 + is_scan)]
+            if spent:
+                reason = reason or f"documents of {spent[0]} stopped the parser {self._kills_of[spent[0]]} times"
                 continue
             try:
                 content = await self._ask(document, is_scan=is_scan)
             except _Killed as killed:
-                self._kills_of[domain] += 1
+                self.kills += 1
+                self._kills_of.update(names.keys())
                 status, reason = KILLED, str(killed)
             else:
                 if not is_scan:
@@ -126,6 +127,8 @@ class PageParser:
         return content_from_json(answer["content"])
 
     async def _exchange(self, document: Document, *, is_scan: bool) -> dict[str, Any]:
+        if self._child is not None and self._child.returncode is not None:
+            self._child = None  # whatever ended it between two documents, this one did not
         child = self._child or await self._start()
         assert child.stdin is not None
         assert child.stdout is not None

@@ -1,8 +1,8 @@
 """Content codings of HTTP (RFC 9110, 8.4.1): gzip, deflate, br, identity. Decoding is linear and bounded.
 
-A body is fed to its decoder in slices, which begin small and grow: what a decoder copies when it comes to the end of a
-gzip member or of its room for output is then at most a slice, however many members there are. Between two slices the
-bounds are looked at: of the output, and of the CPU time of this thread. Output comes in steps of 256 KiB.
+A body is fed to its decoder in slices: what a decoder copies when it comes to the end of a gzip member or of its room
+for output is then at most a slice, however many members there are. Between two slices the bounds are looked at: of the
+output, and of the CPU time of this thread. Output comes in steps of 256 KiB.
 
 The frames of gzip and zlib are read here and their checksums are passed over, as browsers do: a server that sends a
 bad one has sent a page all the same.
@@ -21,7 +21,7 @@ from isal import isal_zlib
 MAX_CODINGS = 2
 LIMIT_S = 0.04
 _STEP = 256 * 1024
-_FIRST_SLICE, _LAST_SLICE = 2 * 1024, 16 * 1024
+_SLICE = 16 * 1024
 _MAGIC = b"\x1f\x8b"
 _HEADER_CRC, _EXTRA, _NAME, _COMMENT = 2, 4, 8, 16  # flags of a gzip header (RFC 1952, 2.3.1)
 # isal's stub says of its exception class that it is an exception.
@@ -214,24 +214,24 @@ def _fed(make: type[_Inflater | _Unbrotli], body: bytes, at: int, check: Check) 
     start = slice_at = at
     fine_from: int | None = None
     given = skipped = 0
-    decoder, size = make(), _FIRST_SLICE
+    decoder = make()
     while not decoder.is_done:
         data = b""
         if decoder.is_hungry:
+            size = _SLICE
             if fine_from is not None:
                 size = 1 if at >= fine_from else min(size, fine_from - at)
             data = body[at : at + size]
             if not data:
                 raise EOFError(_CUT)
-            slice_at, at, size = at, at + len(data), min(4 * size, _LAST_SLICE)
+            slice_at, at = at, at + len(data)
         check()
         try:
             part = decoder.feed(data)
         except _ERRORS:
             if fine_from is not None:
                 raise
-            fine_from, at, skipped = slice_at, start, given
-            decoder, size = make(), _FIRST_SLICE
+            fine_from, at, skipped, decoder = slice_at, start, given, make()
             continue
         fresh = part[skipped:] if skipped else part
         skipped = max(0, skipped - len(part))

@@ -44,6 +44,10 @@ def _nested(group: int, depth: int) -> bytes:
 
 
 _CLOSED = re.compile(rb"<(" + _FORMATTING + rb")" + _ATTRIBUTES + rb">" + _nested(2, 3) + rb"</\1>", re.IGNORECASE)
+# How nine in ten of them are written, found in half the time.
+_USUALLY_CLOSED = re.compile(
+    rb'<([a-z]+)(?: class="[^"<>]*")?>(?:[^<]*|<(code|em|i|span|strong)(?: class="[^"<>]*")?>[^<]*</\2>)</\1>'
+)
 _LOWER = 0x20
 _END = ord("/")
 
@@ -75,15 +79,19 @@ def is_suspicious(body: bytes, inline_bytes: int, mime_type: str = mime.HTML) ->
         return True
     if len(body) <= _SAFE_BYTES or mime_type == mime.PLAIN:
         return False
-    if b"\x00" in body:  # UTF-16
-        body = body.replace(b"\x00", b"")
     if mime_type not in (mime.HTML, mime.XHTML):
         return body.count(b"<") > MAX_TAGS
+    if (
+        b"\x00" in body or b"\x1b" in body
+    ):  # UTF-16, ISO-2022-JP, or nonsense: `<` need not begin a tag, nor a tag with it
+        return True
     return _is_deep(body) or _has_endless_tag(body)
 
 
 def _is_deep(body: bytes) -> bool:
     """Whether open elements, or formatting ones to be opened again, could be too many."""
+    if body.count(b"<") ** 2 <= 4 * MAX_REOPENED:
+        return False
     data = np.frombuffer(body + b"   ", np.uint8)
     tags = np.flatnonzero(data == ord("<"))
     first = data[tags + 1]
@@ -96,7 +104,8 @@ def _is_deep(body: bytes) -> bool:
     most = MAX_REOPENED // max(starts, 1)
     if len(maybe) <= most:
         return False
-    open_ones = (at for at in tags[maybe].tolist() if not _CLOSED.match(body, at))
+    usual, any_form = _USUALLY_CLOSED.match, _CLOSED.match
+    open_ones = (at for at in tags[maybe].tolist() if not (usual(body, at) or any_form(body, at)))
     return next(islice(open_ones, most, None), None) is not None
 
 

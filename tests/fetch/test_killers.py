@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from crawler.fetch import parsing
 from crawler.fetch.attempt import StorageFailed
 from crawler.fetch.capture import Capture, Capturer
 from crawler.fetch.exchange import Exchange
-from crawler.fetch.parsing import PageParser
+from crawler.fetch.parsing import MAX_KILLS, PageParser
 from crawler.page.content import ContentReader, Document
 from crawler.page.url import registered_domain
 from crawler.records import PlannedUrl
@@ -146,15 +148,33 @@ def test_an_attempt_after_one_that_died_reads_nothing_in_its_own_process(
     assert [(row["outcome"], row["parse_status"], len(row["links"])) for row in rows] == [("success", "ok", 1)] * 2
 
 
-def test_a_domain_that_kills_again_and_again_is_scanned_only(web: LittleWeb, run: Run) -> None:
-    killer = Answer(b"<p>x" * 1_200_000 + b"<a href=/lost>")
-    urls = [web.put(f"h{number}.a.test", "/", killer) for number in range(5)]
+MEMORY_KILLER = Answer(b"<p>x" * 1_200_000 + b"<a href=/lost>")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "name", "limit"), [(["a.test"] * 5, "a.test:{port}", MAX_KILLS), ("vwxyz", "*.a.test", MAX_KILLS)]
+)
+def test_who_kills_again_and_again_is_scanned_only(
+    web: LittleWeb, run: Run, monkeypatch: pytest.MonkeyPatch, hosts: Sequence[str], name: str, limit: int
+) -> None:
+    monkeypatch.setattr(parsing, "HOSTS_A_DOMAIN", 1)
+    names = [host if "." in host else f"{host}.a.test" for host in hosts]
+    urls = [web.put(host, f"/{number}", MEMORY_KILLER) for number, host in enumerate(names)]
     run.page = {"parse_memory_mb": 64}
     rows = run.plan(*urls).go(60.0).outcomes()
-    assert sorted(row["parse_status"] for row in rows) == ["killed"] * 3 + ["not_parsed"] * 2
+    assert sorted(row["parse_status"] for row in rows) == ["killed"] * limit + ["not_parsed"] * (5 - limit)
     assert {len(row["links"]) for row in rows} == {1}
     reasons = {row["reason"] for row in rows if row["parse_status"] == "not_parsed"}
-    assert reasons == {"documents of a.test stopped the parser 3 times"}
+    assert reasons == {f"documents of {name.format(port=web.port)} stopped the parser {limit} times"}
+
+
+def test_hosts_of_a_platform_do_not_pay_for_each_other(web: LittleWeb, run: Run) -> None:
+    large = page("/x", text="words " * 40_000)
+    urls = [web.put("bad.a.test", f"/{number}", MEMORY_KILLER) for number in range(4)]
+    urls.append(web.put("good.a.test", "/", large))
+    run.page = {"parse_memory_mb": 64}
+    rows = {row["url"]: row for row in run.plan(*urls).go(60.0).outcomes()}
+    assert [rows[url]["parse_status"] for url in urls] == ["killed"] * 3 + ["not_parsed", "ok"]
 
 
 def resident_kb(pid: int, name: str) -> int:

@@ -88,6 +88,18 @@ def test_a_page_that_takes_too_much_memory_costs_itself_and_keeps_its_links() ->
     with_parser(work, parse_memory_mb=64)
 
 
+def test_a_child_that_ended_between_two_documents_is_replaced() -> None:
+    async def work(parser: PageParser) -> None:
+        await apart(parser, HTML)
+        child = parser._child
+        assert child is not None
+        child.kill()
+        await child.wait()
+        assert (status(await apart(parser, HTML)), parser.kills) == ("ok", 0)
+
+    with_parser(work)
+
+
 def test_the_child_knows_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(parser: PageParser) -> None:
         await apart(parser, HTML)

@@ -121,6 +121,7 @@ def _first_round(maker: LakeMaker) -> Row:
     warc = maker.warc("first")
     home = _stored(maker, warc, HOME, 1, {"links_refused": {"scheme": 2}, "links_found": 7, "links_kept": 5})
     copied = {"duplicate_kind": "payload", "duplicate_of_key": HOME.key, "duplicate_of_round": 1, "similarity": 1.0}
+    copied |= {"parse_status": "killed", "reason": "the parser needed more than 10 s of CPU"}
     near = {"duplicate_kind": "near", "duplicate_of_key": HOME.key, "duplicate_of_round": 1, "similarity": 0.91}
     captures = [
         home,

@@ -169,6 +169,15 @@ def test_the_report_counts_every_planned_url_once(run: Run, made_lake: str) -> N
     assert facts["rates"]["uris_per_s"] == 0.4
 
 
+def test_the_report_counts_documents_that_stopped_the_parser_and_says_why(run: Run, made_lake: str) -> None:
+    parsing = json.loads(run("report", "--round", "1", "--lake", made_lake, "--json").out)["parsing"]
+    assert {row["value"]: row["uris"] for row in parsing["by_status"]}["killed"] == 1
+    why = "the parser needed more than 10 s of CPU"
+    assert parsing["reasons"] == [{"parse_status": "killed", "reason": why, "uris": 1}]
+    lines = [line.split() for line in run("report", "--round", "1", "--lake", made_lake).out.splitlines()]
+    assert ["killed", "1", *why.split()] in lines
+
+
 def test_the_report_finds_gaps_below_the_promise(run: Run, made_lake: str) -> None:
     facts = json.loads(run("report", "--round", "1", "--lake", made_lake, "--json", "--set", "fetch.delay_s=0.6").out)
     assert (facts["gaps"]["pairs"], facts["gaps"]["below_promise"]) == (3, 1)

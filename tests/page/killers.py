@@ -83,6 +83,10 @@ SMALL: dict[str, bytes] = {
     "formatting closed in a value with >": formatting(300, 300, 'a={} title=">x</b>"'),
     "formatting closed in an odd value": formatting(300, 300, 't=a"b y{}=">x</b>"'),
     "formatting closed out of scope": formatting(300, 300, after=b"<object>" + b"</b>" * 300 + b"</object>"),
+    "formatting closed with a NUL": b"<p>" + b"".join(b"<b a=%d>x<\0/b>" % n for n in range(800)) + b"<p>x" * 800,
+    "formatting closed in ISO-2022-JP": b"<meta charset=iso-2022-jp><p>"
+    + b"".join(b"<b a=%d>\x1b$B</b>\x1b(B" % n for n in range(800))
+    + b"<p>x" * 800,
     "formatting in UTF-16": b"\xff\xfe" + formatting(300, 300).decode().encode("utf-16le"),
     "formatting after /": formatting(300, 300, "/a={}"),
     "formatting in tables": b"<table><tr><td>" + formatting(300, 300),
