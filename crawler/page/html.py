@@ -1,4 +1,9 @@
-"""HTML by lexbor: the tree a browser builds, in one parse and two passes over it (elements of interest, then text)."""
+"""HTML by lexbor: the tree a browser builds, in one parse and two passes over it (elements of interest, then text).
+
+The tree differs from a browser's in one thing. `<script/>` and its like swallow what follows them there. A link found
+is worth more than one lost, so such a page is mended and parsed once more. Only the first tree shows which one that is,
+at no cost to the others: an element without markup holds some.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from crawler.page import charset
 from crawler.page.url import resolved_base
 
 MAX_DEPTH = 1_000
-MAX_TEXT_BYTES = 65_536  # of an element
+MAX_TEXT_BYTES = 65_536  # of an element, and of the attributes in a tag
 _TOKEN = re.compile(
     rb"""<(?:
       !--(?:.*?-->|.*)
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
     )""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_ATTRIBUTE = re.compile(r"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))""")
+_ATTRIBUTE = re.compile(r"""(?<![^\s=/"'<>])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
 # A reference, or what can only be meant as one. Any other `&` is one.
 _REFERENCE = re.compile(r"&(?:#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}));|(#)|([A-Za-z_:][\w:.-]*+;))")
 _OF_XML = {"amp;": "&", "lt;": "<", "gt;": ">", "quot;": '"', "apos;": "'"}
@@ -214,9 +214,10 @@ def _local(name: bytes) -> bytes:
 
 
 def _attributes(raw: bytes) -> dict[str, Text]:
-    """Values by name; of two of a name the first. One without quotes could have ended elsewhere."""
+    """Values by name; of two of a name the first. One without quotes could have ended elsewhere, and one that ends too
+    far away is not read."""
     found: dict[str, Text] = {}
-    for name, double, single, bare in _ATTRIBUTE.findall(raw.decode("utf-8", "replace")):
+    for name, double, single, bare in _ATTRIBUTE.findall(raw[:MAX_TEXT_BYTES].decode("utf-8", "replace")):
         value, is_sure = _resolved(double or single or bare)
         found.setdefault(name.lower(), _clean(value, is_sure=is_sure and not bare))
     return found

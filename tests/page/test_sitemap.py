@@ -263,6 +263,17 @@ def test_no_document_is_slow(part: bytes) -> None:
     assert time.process_time() - started < 2
 
 
+@pytest.mark.parametrize(
+    "part", [b"a", b"a=", b"a ", b" ", b"a='b'", b"a=b ", b"=", b"/", b"&", b"&a", b"xml:base='/a' "]
+)
+def test_no_tag_is_slow(part: bytes) -> None:
+    started = time.process_time()
+    for end in (b">", b"'>", b"/>", b""):
+        read(b"<urlset><url><loc " + part * (500_000 // len(part)) + end)
+        read(b"<urlset><x xml:base='" + part * (500_000 // len(part)) + end)
+    assert time.process_time() - started < 2
+
+
 @pytest.mark.parametrize("body", [b"<svg><loc>http://a/</loc></svg>", b"", b"no xml", b"<a>", HEAD])
 def test_other_xml_is_not_parsed(body: bytes) -> None:
     page = read(body)
