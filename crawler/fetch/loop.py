@@ -118,13 +118,14 @@ class FetchLoop:
 
     async def _go_on(self, host: HostRun) -> float | None:
         while True:
-            began = self._step_began[host] = self.clock()
+            row, began = host.row, self.clock()
+            self._step_began[host] = began
             again_at = await self._step(host)
             now = self.clock()
             if now - began > SLOW_AFTER_S:
                 host.is_slow = True
-            elif host.turn.last_request_at >= began:
-                host.is_slow = False
+            elif host.row > row and host.turn.last_request_at >= began:
+                host.is_slow = False  # a quick robots.txt proves nothing
             is_over = host.current is None or again_at is None or not again_at <= now < self.deadline_at
             if is_over or self._is_stopping or self.queue.is_due(now) or self.queue.is_misplaced(host):
                 return again_at

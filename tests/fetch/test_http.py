@@ -121,7 +121,7 @@ def test_deadlines_are_by_the_wall_clock(
     assert due_s <= exchange.duration_s + 0.02 <= due_s + 0.3
 
 
-WINDOW_S, RATE = 0.4, 500  # 200 bytes in a window
+WINDOW_S, RATE = 0.6, 300  # 180 bytes in a window
 
 
 def dripped(pause_s: float, piece: bytes, count: int, head: bytes = OK) -> list[Step]:
@@ -131,19 +131,19 @@ def dripped(pause_s: float, piece: bytes, count: int, head: bytes = OK) -> list[
 @pytest.mark.parametrize(
     ("steps", "truncated", "lasts_s"),
     [
-        pytest.param(dripped(0.05, b"x", 99), "time", 0.4, id="one byte after the other"),
+        pytest.param(dripped(0.05, b"x", 99), "time", 0.6, id="one byte after the other"),
         pytest.param(dripped(0.05, b"x", 7), None, 0.35, id="a short body that ends within its grace"),
         pytest.param(dripped(0.05, b"x" * 50, 24), None, 1.2, id="slow and honest"),
         pytest.param(dripped(0.35, b"x" * 300, 4), None, 1.4, id="honest, with pauses"),
         pytest.param(
-            [OK + b"\r\n" + b"x" * 9_000, *[step for _ in range(99) for step in (b"x", 0.05)]], "time", 0.8,
+            [OK + b"\r\n" + b"x" * 9_000, *[step for _ in range(99) for step in (b"x", 0.05)]], "time", 1.2,
             id="quick at first",
         ),
         pytest.param(
-            [CHUNKED, *[s for _ in range(99) for s in (b"1;" + b"e" * 90 + b"\r\nx\r\n", 0.05)]], "time", 0.4,
+            [CHUNKED, *[s for _ in range(99) for s in (b"1;" + b"e" * 90 + b"\r\nx\r\n", 0.05)]], "time", 0.6,
             id="chunks that are all frame",
         ),
-        pytest.param(dripped(0.05, b"x", 99, OK.replace(b"200 OK", b"404 No")), "time", 0.4, id="whatever the status"),
+        pytest.param(dripped(0.05, b"x", 99, OK.replace(b"200 OK", b"404 No")), "time", 0.6, id="whatever the status"),
     ],
 )  # fmt: skip
 def test_a_body_has_a_least_rate(steps: list[Step], truncated: str | None, lasts_s: float) -> None:
