@@ -323,3 +323,22 @@ def test_any_json_is_exact(value: Any) -> None:
     text = json_text(value)
     assert text.isascii()
     walk(json.loads(text, parse_constant=pytest.fail))
+
+
+def test_what_verify_and_repair_tell_of_a_damaged_lake_acts_on_nothing_and_is_exact() -> None:
+    """Their commands need Java; their words do not."""
+    from crawler.fetch.verify import Finding
+    from jobs import repair, verify
+    from jobs.repair_tables import Lost
+
+    url, key = f"https://a.test/{DIRT}", 2**62
+    verified = verify.Verified(1, 2, 2**60, [Finding("a.warc.gz", 7, url, DIRT, DIRT)])
+    lost = Lost(url, 1, "a.warc.gz", 7, url_key=key, record_id="<urn:uuid:1>")
+    left = repair.Left("b.warc.gz", DIRT)
+    repaired = repair.Repaired([repair.Mended("a.warc.gz", None, 0)], [lost], [left], is_committed=True)
+    for text, lines in ((verify.as_text(verified), 4), (repair.as_text(repaired), 4)):
+        assert {sign for sign in text if sign in ACTS} == {"\n"}
+        assert len(text.splitlines()) == lines
+    for facts in (verify.as_json(verified), repair.as_json(repaired)):
+        assert_json_is_exact(json.loads(json_text(facts)))
+    assert json.loads(json_text(repair.as_json(repaired)))["lost"][0]["url_key"] == str(key)
