@@ -9,6 +9,11 @@ from crawler.settings import Settings
 from crawler.transforms.select import host_key, name_of
 
 SEED_TIER = 0
+QUEUE = (
+    "host_key bigint, host string, owner string, owner_key bigint, domain string, start_at double, "
+    "names_horizon_at double"
+)
+"""Columns of `queue_names`."""
 
 
 def link_tier(marked: DataFrame, settings: Settings) -> DataFrame:
@@ -116,7 +121,7 @@ def new_seeds(fresh: DataFrame, outcomes: DataFrame) -> DataFrame:
 
 
 def found_names(fresh: DataFrame, known: DataFrame) -> DataFrame:
-    """The hosts of new URLs that the hosts table does not know: `host_key`, `host`, `name`, `domain`, `is_new`, and
+    """The hosts of new URLs that are not `known`: `host_key`, `host`, `name`, `domain`, `is_new`, and
     `rank`, by which they wait in line."""
     best = F.min(F.struct("link_tier", "depth", F.col("url_key").alias("key"))).alias("rank")
     hosts = fresh.groupBy("host_key", "host").agg(F.min("registered_domain").alias("domain"), best)
@@ -133,32 +138,33 @@ def late_names(left_out: DataFrame) -> DataFrame:
     return _in_line(hosts.withColumn("domain", F.lit(None).cast("string")))
 
 
+def all_names(found: DataFrame, late: DataFrame) -> DataFrame:
+    """Both kinds of names; one that is found while it waits keeps its place."""
+    return found.join(late, on="host_key", how="left_anti").unionByName(late)
+
+
 def _in_line(hosts: DataFrame) -> DataFrame:
     return hosts.select("host_key", "host", name_of().alias("name"), "domain", F.lit(True).alias("is_new"), "rank")
 
 
 def queue_names(names: DataFrame, owners: DataFrame, settings: Settings, now: float) -> DataFrame:
-    """When each new name has its first turn: `host_key`, `host`, `owner`, `domain`, `start_at`, and `names_horizon_at`,
-    when that of its owner's next new name is.
+    """When each new name has its first turn, `start_at`; and `names_horizon_at`, when that of its owner's next one is.
 
     A round asks `round.max_new_hosts_per_domain` new names of an owner, so that many have their turn a round: the first
     of them now, or when the turn of those found earlier is over. `owners`: `host_key` of the owner's own name and
     `names_horizon_at`, where it is known.
     """
     pace_s = settings.round.time_limit_s / settings.round.max_new_hosts_per_domain
-    of_name, of_owner = Window.partitionBy("owner", "name"), Window.partitionBy("owner")
-    place = F.dense_rank().over(of_owner.orderBy("first", "name")) - 1
+    first = F.min("rank").over(Window.partitionBy("owner", "name"))
+    place = F.dense_rank().over(Window.partitionBy("owner").orderBy("first", "name")) - 1
     horizons = owners.select(F.col("host_key").alias("owner_key"), "names_horizon_at")
     base = F.greatest(F.coalesce("names_horizon_at", F.lit(now)), F.lit(now))
-    return (
-        names.withColumn("first", F.min("rank").over(of_name))
-        .withColumn("place", place)
-        .withColumn("owner_key", host_key("owner"))
-        .join(horizons, on="owner_key", how="left")
-        .withColumn("start_at", base + F.col("place") * F.lit(pace_s))
-        .withColumn("names_horizon_at", F.max("start_at").over(of_owner) + F.lit(pace_s))
-        .select("host_key", "host", "owner", "owner_key", "domain", "start_at", "names_horizon_at")
+    placed = names.withColumns({"first": first, "owner_key": host_key("owner")}).withColumn("place", place)
+    started = placed.join(horizons, on="owner_key", how="left").withColumn(
+        "start_at", base + F.col("place") * F.lit(pace_s)
     )
+    end = F.max("start_at").over(Window.partitionBy("owner")) + F.lit(pace_s)
+    return started.select("host_key", "host", "owner", "owner_key", "domain", "start_at", end.alias("names_horizon_at"))
 
 
 def spread(fresh: DataFrame, horizons: DataFrame, settings: Settings, now: float) -> DataFrame:

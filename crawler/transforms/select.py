@@ -13,8 +13,7 @@ URLs. So what a round gives is counted by what costs something, too:
 4. **Shares.** What is more than a domain's share of the round goes behind everything that is not. So a domain has its
    share while others wait, and the whole round when nobody does. The same holds for an address.
 5. **An address** gives no more than politeness can fetch from it in the time box. Addresses are known when names were
-   looked up, so they are counted once a choice is made; where one has too much, the choice is made again
-   (`jobs.stages.plan`).
+   looked up, so the round is filled without them; where one has too much, it is filled again (`jobs.stages.plan`).
 6. **The round** takes the first `round.max_urls` in this order.
 
 Politeness is never traded for fullness, and nothing is dropped: what is left out stays in the calendar and is counted
@@ -98,30 +97,28 @@ def limit_hosts(hosts: DataFrame, settings: Settings, real_now: float) -> DataFr
     `hosts`: `due_hosts` with every `domain`, and the `owner` of new ones.
     """
     of_name = Window.partitionBy("name")
-    delay = F.max(F.greatest("crawl_delay_s", F.lit(settings.fetch.delay_s))).over(of_name)
-    asked_at = F.max("last_request_at").over(of_name)
-    may_be_asked_at = F.greatest(F.max("not_before").over(of_name), F.col("asked_at") + F.col("delay_s"))
-    wait = F.greatest(may_be_asked_at - F.lit(real_now), F.lit(0.0))
+    among_new = Window.partitionBy(F.coalesce("owner", "name"), "is_new").orderBy("best")
+    named = hosts.select(
+        "host_key", "host", "name", "domain", "owner", "urls",
+        F.min("best").over(of_name).alias("best"),
+        F.max(F.greatest("crawl_delay_s", F.lit(settings.fetch.delay_s))).over(of_name).alias("delay_s"),
+        F.max("last_request_at").over(of_name).alias("asked_at"),
+        F.max("not_before").over(of_name).alias("not_before"),
+        F.min("address").over(of_name).alias("address"),
+        (F.min("is_new").over(of_name) & (F.min("depth").over(of_name) > 0)).alias("is_new"),
+        (F.col("host") == F.min("host").over(of_name)).alias("is_first"),
+    )  # fmt: skip
+    wait = F.greatest(F.greatest("not_before", F.expr("asked_at + delay_s")) - F.lit(real_now), F.lit(0.0))
     time_left = F.lit(settings.round.time_limit_s) - wait
-    capacity = F.greatest(F.floor(F.col("time_left") / F.col("delay_s")), F.lit(1))
-    most = F.least(F.lit(settings.round.max_urls_per_host), F.when(F.col("delay_s") > 0, capacity))
-    is_new = F.min("is_new").over(of_name) & (F.min("depth").over(of_name) > 0)
-    among_new = Window.partitionBy(F.coalesce("owner", "name"), "is_new").orderBy("name_best")
-    is_late = F.col("is_new") & (F.col("newcomer") > settings.round.max_new_hosts_per_domain)
-    reason = F.when(F.col("time_left") <= 0, "host_waiting").when(is_late, "domain_hosts")
-    return (
-        hosts.withColumn("delay_s", delay)
-        .withColumn("asked_at", asked_at)
-        .withColumn("time_left", time_left)
-        .withColumn("most", most)
-        .withColumn("is_new", is_new)
-        .withColumn("name_best", F.min("best").over(of_name))
-        .withColumn("is_first", F.col("host") == F.min("host").over(of_name))
-        .withColumn("newcomer", F.dense_rank().over(among_new))
-        .withColumn("reason", reason)
-        .withColumn("address", F.min("address").over(of_name))
-        .select("host_key", "host", "name", "domain", "address", "urls", "most", "newcomer", "is_first", "reason")
-    )
+    capacity = F.when(F.col("delay_s") > 0, F.greatest(F.floor(time_left / F.col("delay_s")), F.lit(1)))
+    newcomer = F.dense_rank().over(among_new)
+    is_late = F.col("is_new") & (newcomer > settings.round.max_new_hosts_per_domain)
+    return named.select(
+        "host_key", "host", "name", "domain", "address", "urls", "is_first",
+        F.least(F.lit(settings.round.max_urls_per_host), capacity).alias("most"),
+        newcomer.alias("newcomer"),
+        F.when(time_left <= 0, "host_waiting").when(is_late, "domain_hosts").alias("reason"),
+    )  # fmt: skip
 
 
 def queues(due: DataFrame, hosts: DataFrame, settings: Settings) -> DataFrame:
@@ -150,13 +147,11 @@ def take_turns(queued: DataFrame, settings: Settings) -> DataFrame:
     they are more than; the `reason` is null."""
     in_domain = Window.partitionBy("domain").orderBy("tier", "position", "due_at", "url_key")
     in_tier = Window.partitionBy("domain", "tier").orderBy("position", "due_at", "url_key")
-    over = F.when(F.col("number") > share_of_round(settings), "domain_share")
-    return (
-        queued.withColumn("number", F.row_number().over(in_domain))
-        .withColumn("turn", F.row_number().over(in_tier))
-        .withColumn("over", over)
-        .withColumn("reason", F.lit(None).cast("string"))
-        .drop("number")
+    return queued.select(
+        "*",
+        F.row_number().over(in_tier).alias("turn"),
+        F.when(F.row_number().over(in_domain) > share_of_round(settings), "domain_share").alias("over"),
+        F.lit(None).cast("string").alias("reason"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from crawler import schemas
 from crawler.page.url import host_name
-from crawler.records import KnownAddress
 from crawler.settings import Settings
 from crawler.spark import resolve_hosts, suit_to, with_owners
 from crawler.tables.direct import DataFile
@@ -26,7 +25,6 @@ from crawler.transforms.slots import current_hour
 from jobs.stages.open_round import advance
 from jobs.stages.place import Found, Row, placement, planned_hosts, unresolved, urls_by_address
 
-CHOICES = 3
 NAME_AND_ADDRESS = pa.schema([("name", pa.string()), ("address", pa.string())])
 
 
@@ -53,7 +51,10 @@ def plan_of(lake: Lake, settings: Settings, rnd: RoundRow, files: Sequence[DataF
     known = find(lake.run(schemas.HOSTS, rnd.versions), keys, keep="newest").localCheckpoint()
     owned = with_owners(select.due_hosts(due, known))
     hosts = select.limit_hosts(owned, settings, time.time()).localCheckpoint()
-    chosen = choose(lake, settings, Due(turns_of(due, hosts, settings), hosts, known))
+    rows = sum(file.rows for file in files)
+    if rows > settings.round.max_urls:
+        rows = select.count_queued(hosts)
+    chosen = choose(lake, settings, Due(turns_of(due, hosts, settings, rows), rows, hosts, known))
     states = known.select("host_key", F.struct(*select.HOST_NAMES).alias("host_state"))
     servers = placement(lake, settings, chosen.hosts, chosen.found).join(states, on="host_key", how="left")
     planned = select.plan_rows(lake.tables.read_these(schemas.FRONTIER, files), chosen.urls, servers, rnd.round)
@@ -61,11 +62,11 @@ def plan_of(lake: Lake, settings: Settings, rnd: RoundRow, files: Sequence[DataF
     return planned.unionByName(left_out, allowMissingColumns=True)
 
 
-def turns_of(due: DataFrame, hosts: DataFrame, settings: Settings) -> DataFrame:
-    """The due URLs that their hosts may give, in the turns of their domains. No more of a domain is put in order than a
-    round could take."""
+def turns_of(due: DataFrame, hosts: DataFrame, settings: Settings, rows: int) -> DataFrame:
+    """The due URLs that their hosts may give, `rows` at most, in the turns of their domains. No more of a domain is put
+    in order than a round could take."""
     queued, most = select.queues(due, hosts, settings), settings.round.max_urls
-    if select.count_queued(hosts) <= most:
+    if rows <= most:
         return select.take_turns(queued, settings).localCheckpoint()
     marked = select.within_reach(queued.localCheckpoint(), "domain", ("tier", "position"), most)
     turns = select.take_turns(marked.where("NOT is_beyond"), settings)
@@ -74,9 +75,11 @@ def turns_of(due: DataFrame, hosts: DataFrame, settings: Settings) -> DataFrame:
 
 
 class Due(NamedTuple):
-    """What a round may choose from: URLs with their turns, their hosts, and what the hosts table has of these."""
+    """What a round may choose from: URLs with their turns, how many at most, their hosts, and what the hosts table has
+    of these."""
 
     turns: DataFrame
+    rows: int
     hosts: DataFrame
     known: DataFrame
 
@@ -90,53 +93,44 @@ class Chosen(NamedTuple):
 
 
 def choose(lake: Lake, settings: Settings, due: Due) -> Chosen:
-    """Fill the round, look up the names it would ask, and fill it again where an address is asked for too much.
-
-    `CHOICES` times at most: then what is too much for an address is left out, and nothing takes its place.
-    """
-    found: dict[str, tuple[KnownAddress, ...]] = {}
-    looked_up: set[str] = set()
-    crowded: set[str] = set()
-    bounded = due.turns
-    for _ in range(CHOICES):
-        urls, is_full = fill_round(bounded, settings)
-        hosts = planned_hosts(urls, due.known)
-        wanted = unresolved(hosts, time.time()) - looked_up
-        found |= resolve_hosts(lake.spark, sorted(wanted), settings)
-        looked_up |= wanted
-        more = crowded_addresses(urls_by_address(hosts, found), settings, is_full=is_full) - crowded
-        if not more:
-            return Chosen(urls, hosts, found)
-        crowded |= more
-        bounded = select.within_addresses(due.turns, names_at(lake, due.hosts, found, crowded), settings)
-    urls = select.within_addresses(urls, names_at(lake, due.hosts, found, crowded), settings).localCheckpoint()
+    """Fill the round and look up the names it would ask. Where an address is asked for too much, look up all names that
+    could take its place, and fill the round again under the budgets of addresses."""
+    is_full = due.rows > settings.round.max_urls
+    urls = fill_round(due.turns, settings) if is_full else due.turns
+    hosts = planned_hosts(urls, due.known)
+    wanted = unresolved(hosts, time.time())
+    found = resolve_hosts(lake.spark, sorted(wanted), settings)
+    if not has_crowded(urls_by_address(hosts, found), settings, is_full=is_full):
+        return Chosen(urls, hosts, found)
+    others = unresolved(planned_hosts(due.turns, due.known), time.time()) - wanted
+    found |= resolve_hosts(lake.spark, sorted(others), settings)
+    names = names_with_addresses(lake, due.hosts, found)
+    urls = fill_round(select.within_addresses(due.turns, names, settings).localCheckpoint(), settings)
     return Chosen(urls, planned_hosts(urls, due.known), found)
 
 
-def fill_round(turns: DataFrame, settings: Settings) -> tuple[DataFrame, bool]:
-    """The URLs with the reason of those that the round cannot hold, and whether there are any."""
-    turns = turns.localCheckpoint()
+def fill_round(turns: DataFrame, settings: Settings) -> DataFrame:
+    """The URLs with the reason of those that the round cannot hold."""
     sizes = [(select.Step(*row["step"]), row["count"]) for row in select.step_sizes(turns).collect()]
     boundary = select.boundary_of(sizes, settings.round.max_urls)
-    return (select.within_round(turns, boundary).localCheckpoint(), True) if boundary else (turns, False)
+    return select.within_round(turns, boundary).localCheckpoint() if boundary else turns
 
 
-def crowded_addresses(urls: Mapping[str, int], settings: Settings, *, is_full: bool) -> set[str]:
-    """The addresses that are asked for more than they can give, or in a full round for more than their share."""
+def has_crowded(urls: Mapping[str, int], settings: Settings, *, is_full: bool) -> bool:
+    """True when an address is asked for more than it can give, or in a full round for more than its share."""
     most = select.address_capacity(settings)
     if is_full:
         most = min(most, select.share_of_round(settings))
-    return {address for address, count in urls.items() if count > most}
+    return any(count > most for count in urls.values())
 
 
-def names_at(lake: Lake, hosts: DataFrame, found: Found, addresses: Collection[str]) -> DataFrame:
-    """`name` and `address` of the due hosts at these addresses, by what was looked up now, else by what was known."""
+def names_with_addresses(lake: Lake, hosts: DataFrame, found: Found) -> DataFrame:
+    """`name` and `address` of the due hosts, by what was looked up now, else by what was known."""
     firsts = {host_name(host): known[0].address for host, known in found.items()}
     new = pa.table({"name": list(firsts), "address": list(firsts.values())}, schema=NAME_AND_ADDRESS)
     looked_up = lake.spark.createDataFrame(new)
-    wanted = lake.spark.createDataFrame(pa.table({"address": sorted(addresses)}))
-    known = hosts.where("is_first").select("name", "address").join(looked_up, on="name", how="left_anti")
-    return known.unionByName(looked_up).join(wanted, on="address", how="left_semi")
+    known = hosts.where("is_first AND address IS NOT NULL").select("name", "address")
+    return known.join(looked_up, on="name", how="left_anti").unionByName(looked_up)
 
 
 def count_plan(lake: Lake, versions: dict[str, int], number: int) -> dict[str, int]:

@@ -52,7 +52,9 @@ def reconcile_round(lake: Lake, settings: Settings, rnd: RoundRow) -> Reconciled
     linked = discover.candidates(discover.link_tier(marked, settings), planned)
     led = discover.from_seeds(marked)
     found = discover.best_candidates(linked, discover.from_robots(discoveries), led).localCheckpoint()
-    fresh, horizons, late = find_new_urls(lake, settings, rnd, found, discoveries)
+    unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), found.select("url_key"))
+    new = discover.new_urls(unseen, found, discoveries).localCheckpoint()
+    fresh, horizons, late = schedule_new_urls(lake, settings, rnd, new, planned)
     known_hosts = find(
         lake.run(schemas.HOSTS, rnd.versions), states.select("host_key").union(horizons.select("host_key")), "newest"
     ).localCheckpoint()
@@ -126,16 +128,15 @@ class NewUrls(NamedTuple):
     late: DataFrame | None
 
 
-def find_new_urls(lake: Lake, settings: Settings, rnd: RoundRow, found: DataFrame, discoveries: DataFrame) -> NewUrls:
-    """What the candidates found add to the calendar."""
-    unseen = absent(lake.run(schemas.URL_CHECKSUMS, rnd.versions), found.select("url_key"))
-    fresh = discover.new_urls(unseen, found, discoveries).localCheckpoint()
+def schedule_new_urls(lake: Lake, settings: Settings, rnd: RoundRow, new: DataFrame, planned: DataFrame) -> NewUrls:
+    """When the new URLs are due. A host is new when neither the hosts table nor this round's plan has it."""
     names = ("horizon_at", "crawl_delay_s")
-    known = find(lake.run(schemas.HOSTS, rnd.versions), fresh.select("host_key"), "newest", names)
+    known = find(lake.run(schemas.HOSTS, rnd.versions), new.select("host_key"), "newest", names)
     known = known.select("host_key", *names).localCheckpoint()
-    queue = queue_names(lake, settings, rnd, discover.found_names(fresh, known))
-    starts = queue.select("host_key", F.col("start_at").alias("horizon_at"))
-    spread = discover.spread(fresh, known.unionByName(starts, allowMissingColumns=True), settings, rnd.now)
+    asked = known.select("host_key").union(planned.select(select.host_key().alias("host_key")))
+    queue = queue_names(lake, settings, rnd, discover.found_names(new, asked))
+    starts = queue.join(known, on="host_key", how="left_anti").select("host_key", F.col("start_at").alias("horizon_at"))
+    spread = discover.spread(new, known.unionByName(starts, allowMissingColumns=True), settings, rnd.now)
     spread = spread.localCheckpoint()
     of_hosts = spread.select("host_key", "host", "registered_domain", "horizon_at")
     next_round = rnd.now + settings.round.time_limit_s
@@ -162,8 +163,10 @@ def queue_names(lake: Lake, settings: Settings, rnd: RoundRow, found: DataFrame)
         plan = round_files(lake, schemas.PLANS, rnd.versions, rnd.round)
         counted = lake.tables.read_these(schemas.PLANS, plan, ["round", "reason", "host", "position"])
         is_late = (F.col("round") == rnd.round) & (F.col("reason") == "domain_hosts")
-        names = names.unionByName(discover.late_names(counted.where(is_late)))
+        names = discover.all_names(found, discover.late_names(counted.where(is_late)))
     names = with_owners(names).localCheckpoint()
+    if names.isEmpty():
+        return lake.spark.createDataFrame([], discover.QUEUE)
     keys = names.select(select.host_key("owner").alias("host_key")).distinct()
     owners = find(lake.run(schemas.HOSTS, rnd.versions), keys, "newest", ["names_horizon_at"])
     return discover.queue_names(names, owners, settings, rnd.now).localCheckpoint()

@@ -163,7 +163,9 @@ def queue(
     rows = [{**host(name), "url_key": at, "depth": 1, "link_tier": 0} for at, name in enumerate(found)]
     table = hosts(spark, known)
     names = discover.found_names(frame(spark, columns, rows), table)
-    names = names.unionByName(discover.late_names(spark.createDataFrame(list(late), "host string, position int")))
+    names = discover.all_names(
+        names, discover.late_names(spark.createDataFrame(list(late), "host string, position int"))
+    )
     queued = discover.queue_names(with_owners(names), table, FEW_A_ROUND, NOW).collect()
     return {row["host"]: (round(row["start_at"] - NOW), round(row["names_horizon_at"] - NOW)) for row in queued}
 
@@ -183,6 +185,7 @@ def queue(
          {"a.d.test": (0, 25), "a.e.test": (0, 25), "c.github.io": (0, 25), "d.github.io": (0, 25)}),
         ("ports are one name", ["a.d.test:8", "a.d.test:9", "b.d.test"], [], [],
          {"a.d.test:8": (0, 50), "a.d.test:9": (0, 50), "b.d.test": (25, 50)}),
+        ("a name that is found while it waits", ["a.d.test"], [], [("a.d.test", 3)], {"a.d.test": (0, 25)}),
         ("what the plan left out comes first", ["a.d.test"], [], [("z.d.test", 4), ("y.d.test", 3)],
          {"y.d.test": (0, 75), "z.d.test": (25, 75), "a.d.test": (50, 75)}),
     ],

@@ -40,10 +40,10 @@ def placed(spark: SparkSession, tmp_path: Path) -> dict[str, dict[str, Any]]:
     settings = Settings(fetch=fetch, round=RoundSettings(partitions=PARTITIONS, time_limit_s=60.0))
     known = [row["host"] for row in KNOWN]
     due = visits(spark, [visit(f"http://{name}/") for name in ("one.test", "two.test", "three.test", *known)])
-    known_hosts = hosts(spark, KNOWN)
+    known_hosts, count = hosts(spark, KNOWN), len(known) + 3
     found = select.limit_hosts(with_owners(select.due_hosts(due, known_hosts)), settings, NOW)
     with hold_lake(spark, Store.open(str(tmp_path / "lake")), buckets=1) as lake:
-        chosen = choose(lake, settings, Due(turns_of(due, found, settings), found, known_hosts))
+        chosen = choose(lake, settings, Due(turns_of(due, found, settings, count), count, found, known_hosts))
         rows = placement(lake, settings, chosen.hosts, chosen.found).collect()
     named = {row["host_key"]: row["host"] for row in chosen.hosts}
     return {named[row["host_key"]]: row.asDict(recursive=True) for row in rows}

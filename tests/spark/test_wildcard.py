@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from crawler import schemas
-from crawler.settings import FetchSettings, RoundSettings, Settings
+from crawler.settings import FetchSettings, RoundSettings, ScopeSettings, Settings
 from crawler.storage import Store
 from crawler.tables.lake import Lake, hold_lake
 from crawler.tables.reader import Reader
@@ -21,7 +21,8 @@ from jobs.crawl_round import crawl_round
 from jobs.stages.open_round import open_round
 from jobs.stages.plan import plan_round
 from tests.fetch.little_web import LittleWeb, little_web, page
-from tests.spark.rows import NOW, frame, host, visit
+from tests.spark.invariants import Committed
+from tests.spark.rows import NOW, at, frame, host, visit
 
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
@@ -62,7 +63,7 @@ def fill(lake: Lake, *, asked_before: bool) -> None:
     )
     append(lake, schemas.FRONTIER, late.unionByName(wild))
     names = [f"honest{site}.test" for site in range(HONEST)]
-    known = [host(name, addresses=good(f"127.9.1.{at}"), last_request_at=1.0) for at, name in enumerate(names)]
+    known = [host(name, addresses=good(f"127.9.1.{site}"), last_request_at=1.0) for site, name in enumerate(names)]
     if asked_before:
         known += [host(name, addresses=good("127.9.0.1"), last_request_at=1.0) for name in wild_names()]
     append(lake, schemas.HOSTS, frame(spark, tuple(c for c in schemas.HOSTS.columns if c.name != "bucket"), known))
@@ -92,6 +93,27 @@ def test_honest_sites_get_what_they_would_get_alone(lake: Lake, tmp_path: Path, 
     assert done.counts["planned"] + left_out == NAMES * URLS_A_NAME + HONEST * PAGES
 
 
+def test_a_farm_of_domains_at_one_address_takes_nothing_from_others(lake: Lake, tmp_path: Path) -> None:
+    """Four times as many domains as the round has URLs, all due before the honest ones; none was looked up before."""
+    farm = [f"farm{number}.test" for number in range(400)]
+    honest = [f"honest{number}.test" for number in range(9)]
+    rows = [visit(f"http://{name}/", due_at=at(-60)) for name in farm]
+    rows += [visit(f"http://{name}/{number}", due_at=at()) for name in honest for number in range(10)]
+    append(lake, schemas.FRONTIER, frame(lake.spark, schemas.FRONTIER.columns, rows))
+    addresses = {**dict.fromkeys(farm, "127.9.0.1"), **{name: f"127.9.1.{n}" for n, name in enumerate(honest)}}
+    (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in addresses.items()))
+    fetch = FetchSettings(only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts"))
+    settings = Settings(fetch=fetch, round=replace(ROUND, max_urls=100))
+    rnd = open_round(lake, settings, NOW)
+    done = plan_round(lake, settings, rnd, rnd.versions)
+    plan = Reader.open(lake.store).rows(schemas.PLANS, done.versions).to_pylist()
+    planned = Counter(row["host"][:4] for row in plan if row["kind"] == "url")
+    assert planned == {"hone": 90, "farm": 10}
+    assert {name: many for name, many in done.counts.items() if name.startswith("left_out")} == {
+        "left_out.address_share": 390
+    }
+
+
 def test_a_round_over_loopback_reaches_every_honest_page(lake: Lake, tmp_path: Path) -> None:
     """Every wildcard page links to names nobody has seen. Ten sites of four pages are crawled beside it."""
     sites = [f"honest{site}.test" for site in range(10)]
@@ -115,6 +137,47 @@ def test_a_round_over_loopback_reaches_every_honest_page(lake: Lake, tmp_path: P
         asked = {one.host for one in web.asked() if one.host.endswith(".wild.test")}
     assert paths == {name: {"/", *(f"/{number}" for number in range(4))} for name in sites}
     assert len(asked) == 1 + 10  # the seed, and what ten sites of four pages leave of fifty URLs
+
+
+def test_what_has_too_many_new_names_goes_back_into_the_line(lake: Lake, tmp_path: Path) -> None:
+    """Sixty names are due at once. A page links to more URLs of those that wait, and to names nobody has seen."""
+    due = [f"w{number}.wild.test" for number in range(60)]
+    unseen = [f"v{number}.wild.test" for number in range(30)]
+    with little_web("127.9.0.1") as web:
+        home = fill_site(web, "honest.test")
+        ports = [f"{name}:{web.port}" for name in (*due, *unseen)]
+        web.put("honest.test", "/0", page(*(f"http://{host}/more" for host in ports)))
+        (tmp_path / "hosts").write_text("".join(f"127.9.0.1 {name}\n" for name in ("honest.test", *due, *unseen)))
+        rows = [visit(f"http://{host}/", due_at=at(-60)) for host in ports[: len(due)]]
+        rows.append(visit(f"{home}0", due_at=at(-60)))
+        calendar = frame(lake.spark, schemas.FRONTIER.columns, rows)
+        append(lake, schemas.FRONTIER, calendar)
+        append(lake, schemas.URL_CHECKSUMS, calendar.select("url_key", F.lit(0).alias("round")))
+        settings = Settings(
+            fetch=FetchSettings(
+                delay_s=0.0, only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts")
+            ),
+            round=replace(ROUND, max_new_hosts_per_domain=20, time_limit_s=3_600.0),
+            scope=ScopeSettings(mode="web"),
+        )
+        done = crawl_round(lake, settings, NOW)
+    assert done.counts["left_out.domain_hosts"] == 40
+    assert not list(Committed(lake.store).not_known_once())
+    reader = Reader.open(lake.store)
+    starts = {
+        row["host"]: (row["due_at"].timestamp() - NOW) // 3_600
+        for row in reader.rows(schemas.FRONTIER, done.versions).to_pylist()
+        if row["url"].endswith(f".test:{web.port}/") and row["visits"] == 0
+    }
+    assert Counter(starts.values()) == {-1: 20, 1: 20}  # for the next round, and for the one after it
+    first = {
+        row["host"]: (row["due_at"].timestamp() - NOW) // 3_600
+        for row in reader.rows(schemas.FRONTIER, done.versions).to_pylist()
+        if row["host"].startswith("v")
+    }
+    assert Counter(first.values()) == {2: 20, 3: 10}
+    horizons = {row["host"]: row["names_horizon_at"] for row in reader.rows(schemas.HOSTS, done.versions).to_pylist()}
+    assert horizons["wild.test"] == NOW + 3.5 * 3_600
 
 
 def fill_site(web: LittleWeb, name: str) -> str:
