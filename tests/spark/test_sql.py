@@ -277,10 +277,15 @@ def test_every_kind_of_query_is_answered(numbers: SparkSession, statement: str) 
     assert len(rows) >= 1
 
 
+def views_of(spark: SparkSession) -> list[str]:
+    """Names of the views; the catalog's own listing needs compiled expressions, which small rounds switch off."""
+    return [row["tableName"] for row in spark.sql("SHOW TABLES").collect()]
+
+
 @pytest.mark.parametrize("statement", [*NO_QUERIES.strip().splitlines(), *OUTSIDE.strip().splitlines()])
 def test_what_is_no_query_is_refused_before_anything_ran(numbers: SparkSession, tmp_path: Path, statement: str) -> None:
     place = tmp_path / "place"
-    conf, views = numbers.conf.getAll, numbers.catalog.listTables()
+    conf, views = numbers.conf.getAll, views_of(numbers)
     with pytest.raises(Stop) as stop:
         query(numbers, statement.replace("PLACE", str(place)), 5)
     assert stop.value.code == BAD_USE
@@ -289,7 +294,7 @@ def test_what_is_no_query_is_refused_before_anything_ran(numbers: SparkSession, 
     assert list(tmp_path.iterdir()) == []
     assert [row["id"] for row in numbers.table("numbers").collect()] == [0, 1, 2]
     assert {**numbers.conf.getAll, "spark.sql.runSQLOnFiles": ""} == {**conf, "spark.sql.runSQLOnFiles": ""}
-    assert numbers.catalog.listTables() == views
+    assert views_of(numbers) == views
 
 
 def test_neither_a_notebook_nor_a_statement_of_deltas_own_writes_through_a_view(crawled: Crawl) -> None:
