@@ -290,3 +290,19 @@ def test_the_modules_are_chosen_by_name() -> None:
     assert isinstance(module_for("application/xhtml+xml", "bs4"), BeautifulSoupModule)
     with pytest.raises(ValueError, match=r"page\.html_module: 'x' is not known; allowed: lexbor, bs4"):
         module_for("text/html", "x")
+
+
+@pytest.mark.parametrize(("length", "is_taken"), [(100, True), (4_000, True), (5_000, False), (100_000, False)])
+def test_an_endless_base_is_none(length: int, is_taken: bool) -> None:
+    href = "/" + "a" * length + "/"
+    page = LexborModule().parse(f"<base href='{href}'>".encode(), "http://h.org/d/", "text/html")
+    assert page.base == (f"http://h.org{href}" if is_taken else "http://h.org/d/")
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [("0;url=/a", "/a"), ("5 ; URL = '/a'", "/a"), ("1.5 /a", "/a"), ("0,/a", "/a"), ("0" + " " * 50_000, None)],
+)
+def test_a_refresh_is_read_in_linear_time(content: str, target: str | None) -> None:
+    page = LexborModule().parse(f'<meta http-equiv=refresh content="{content}">'.encode(), "http://h.org/", None)
+    assert page.hrefs == ([target] if target else [])
