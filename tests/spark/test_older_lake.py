@@ -20,6 +20,7 @@ from tests.spark.invariants import Committed
 
 SETS = ("fetch.only_allowed=true", 'crawl.name="ORB-DEMO"', "fetch.delay_s=0.0", "crawl.operator=Birds")
 Command = Callable[..., Any]
+Temporary = pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +45,13 @@ def orbweaver(spark: SparkSession, lake: Store, capfd: pytest.CaptureFixture[str
     return command
 
 
-def given() -> list[str]:
-    return [word for one in SETS for word in ("--set", one)]
-
-
-def test_the_round_that_was_killed_is_finished(orbweaver: Command, lake: Store) -> None:
+def test_the_round_that_was_killed_is_finished(orbweaver: Command, lake: Store, tmp_path_factory: Temporary) -> None:
     fetched = Ledger(lake).newest(1)[-1]
-    done = orbweaver("round", *given())
+    hosts = tmp_path_factory.mktemp("names") / "hosts"  # of the web that is gone: nobody is asked for their addresses
+    names = {row["host"].partition(":")[0] for row in Committed(lake).rows(schemas.FRONTIER)}
+    hosts.write_text("".join(f"127.0.0.9 {name}\n" for name in sorted(names)))
+    given = [word for one in (*SETS, f"fetch.host_map={hosts}") for word in ("--set", one)]
+    done = orbweaver("round", *given)
     assert (done["round"], done["state"]) == (3, "COMMITTED")
     rows = Ledger(lake).newest(1)
     assert [row.state for row in rows] == list(State)

@@ -70,7 +70,7 @@ def test_a_round_refuses_what_a_stranger_wrote_until_it_is_taken_back(orbweaver:
     [
         ("plan_round", schemas.URL_CHECKSUMS, State.FETCHED),
         ("fetch_plan", schemas.FRONTIER, State.FETCHED),
-        ("reconcile_round", schemas.CAPTURES, State.FETCHED),
+        ("reconcile_round", schemas.SEEDS, State.FETCHED),
         ("commit_round", schemas.PLANS, State.FETCHED),
     ],
 )
