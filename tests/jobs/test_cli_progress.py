@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crawler.storage import Store
-from jobs.progress import Counts, Meter, Progress, line_of, read_counts
+from jobs.progress import Counts, Meter, Progress, line_of, read_counts, spark_tasks, watch_parts
 
 
 def beat(store: Store, partition: int, pages: int, **more: Any) -> None:
@@ -74,3 +74,31 @@ def test_lines_come_every_ten_seconds_then_every_minute_and_each_stage_has_its_d
     assert re.fullmatch(r"round 2 fetch: 10 pages, 9\.8 KiB, 1 failures, \d+\.\d s", lines[-2])
     assert lines[-1].startswith("round 2 reconcile and commit: 4 new URLs, ")
     assert sum("11/20 URLs" in line for line in lines) in range(6, 10)
+
+
+def test_long_work_says_how_many_parts_are_done_and_what_is_left() -> None:
+    stream, now = io.StringIO(), [0.0]
+
+    def clock() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    def count() -> tuple[int, int]:
+        return (0, 0) if now[0] > 100 else (int(now[0]) // 2, 50)  # behind the last stage there is none to tell of
+
+    with watch_parts("verify", count, Progress(stream=stream, clock=clock, poll_s=0.001)):
+        while now[0] < 200:
+            pass
+    lines = stream.getvalue().splitlines()
+    assert re.fullmatch(r"verify: \d+/50 parts, 0:01:\d\d left", lines[0])
+    assert len(lines) in range(6, 10)
+    done = [int(line.split()[1].partition("/")[0]) for line in lines]
+    assert done == sorted(done)
+    assert done[-1] >= 49
+
+
+def test_tasks_of_a_session_are_those_of_its_running_stages() -> None:
+    stages = {1: SimpleNamespace(numTasks=4, numCompletedTasks=1), 2: SimpleNamespace(numTasks=6, numCompletedTasks=6)}
+    tracker = SimpleNamespace(getActiveStageIds=lambda: [1, 2, 3], getStageInfo=stages.get)
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    assert spark_tasks(session) == (7, 10)
