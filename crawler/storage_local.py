@@ -29,7 +29,7 @@ class LocalStore(Store):
         if unfit:
             raise ValueError(
                 f"lake {self.uri!r}: its path holds {unfit[0]!r}, with which its tables could not be found again. "
-                "Use a folder whose whole path has no control characters, no bytes that are no UTF-8, none of \\ [ ] ^, "
+                "Take a folder whose path has no control characters, no bytes that are no UTF-8, none of \\ [ ] ^, "
                 "no | and no % before two hexadecimal digits; all else is allowed, spaces and quotes too"
             )
 

@@ -201,7 +201,7 @@ def test_a_lake_may_be_in_a_folder_of_almost_any_name(tmp_path: Path, name: str)
 def test_names_that_tables_could_not_be_found_by_are_refused(tmp_path: Path, name: str) -> None:
     for place in (tmp_path / name, tmp_path / name / "lake"):
         with pytest.raises(
-            ValueError, match=r"with which its tables could not be found again\. Use a folder whose whole"
+            ValueError, match=r"with which its tables could not be found again\. Take a folder whose path"
         ):
             Store.open(str(place))
 
