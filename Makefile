@@ -1,4 +1,5 @@
-# Every target works in an empty environment: `env -i HOME=/tmp/x PATH=/usr/bin:/bin make crawl`.
+# Every target works in an empty environment: `env -i HOME=/tmp/x PATH=/usr/bin:/bin make crawl`, and in a folder of any
+# name: so what names a path reaches the shell as a variable.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -14,6 +15,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(PY)
+export SEEDS LAKE
 FAST := not jvm and not slow and not soak and not bench
 AT_ONCE := -n 4# many of the fast tests wait
 NO_TESTS := 5# exit code of pytest when it was to run none
@@ -32,8 +34,8 @@ setup: $(VENV)/.installed ## Virtual environment, locked dependencies, Java, the
 
 .PHONY: crawl
 crawl: setup ## Crawl SEEDS in ROUNDS rounds into LAKE; without SEEDS the demo web
-	@$(if $(SEEDS),$(VENV)/bin/orbweaver crawl $(SEEDS),$(PY) -m jobs.demo) \
-		--rounds $(ROUNDS) --lake "$(LAKE)" $(ARGS)
+	@if [ -e "$$SEEDS" ]; then set -- "$$SEEDS"; else eval "set -- $$SEEDS"; fi; \
+	$(PY) -m $(if $(SEEDS),jobs.cli crawl,jobs.demo) --rounds $(ROUNDS) --lake "$$LAKE" $(ARGS) $(if $(SEEDS),-- "$$@")
 
 .PHONY: test
 test: setup ## All tests that need nothing outside this machine
@@ -98,7 +100,10 @@ $(VENV)/.locked: requirements.lock | $(PY)
 	@$(PY) -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements.lock
 	@touch $@
 
+# Where the first line of a script (`#!`) cannot name the interpreter, pip writes one that a quote in the path breaks.
 $(VENV)/.installed: pyproject.toml $(VENV)/.locked
 	@$(PY) -m pip install --no-index --no-deps --no-build-isolation --editable . > $(VENV)/editable.log 2>&1 \
 		|| { cat $(VENV)/editable.log >&2; exit 1; }
+	@{ grep -slZ "^'''exec' " $(VENV)/bin/* || true; } | xargs -0r \
+		sed -i "2s|^'''exec' .*|'''exec' \"\$$(dirname \"\$$0\")/python\" \"\$$0\" \"\$$@\"|"
 	@touch $@

@@ -53,7 +53,8 @@ def open_session(
     `java_options` are for an embedded Java.
     """
     builder = SparkSession.builder.appName(name)
-    conf = session_conf(settings, java_options) | (_delta_conf() if with_delta else {})
+    conf = session_conf(settings, java_options)
+    conf |= _delta_conf(conf.get("spark.master", "")) if with_delta else {}
     for key, value in conf.items():
         builder = builder.config(key, value)
     _start_java(conf)
@@ -111,8 +112,12 @@ def session_conf(settings: Settings, java_options: str = "") -> dict[str, str]:
     return conf
 
 
-def _delta_conf() -> dict[str, str]:
+def _delta_conf(master: str) -> dict[str, str]:
+    """What Delta's own Spark code needs. One Java gets the jars on its class path: `spark.jars`, by which executors on
+    other machines get them, knows no folder with a comma, `#` or a wildcard in its name."""
     jars = {} if is_submitted() else {"spark.jars": ",".join(jar_paths())}
+    if master.startswith("local"):
+        jars = {"spark.driver.extraClassPath": os.pathsep.join(jar_paths())}
     return jars | {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ import pyarrow as pa
 from crawler.storage import OPEN_SUFFIX, ObjectWriter, Store, checked, normal_uri
 
 BUFFER_BYTES = 1024 * 1024
+UNFIT = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]^|\x00-\x1f\x7f\ud800-\udfff]")
+"""What deltalake makes another path of, or fails on: it takes the path of a table for part of a URL."""
 
 
 class LocalStore(Store):
@@ -22,6 +25,13 @@ class LocalStore(Store):
 
     def __init__(self, uri: str) -> None:
         self.uri = normal_uri(uri)
+        unfit = UNFIT.search(self.uri)
+        if unfit:
+            raise ValueError(
+                f"lake {self.uri!r}: its path holds {unfit[0]!r}, with which its tables could not be found again. "
+                "Take a folder whose path has no control characters, no bytes that are no UTF-8, none of \\ [ ] ^, "
+                "no | and no % before two hexadecimal digits; all else is allowed, spaces and quotes too"
+            )
 
     def _full(self, path: str) -> Path:
         return Path(self.uri, checked(path))

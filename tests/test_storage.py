@@ -10,13 +10,27 @@ import textwrap
 import threading
 from pathlib import Path
 
+import hypothesis
 import obstore.store
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from crawler import schemas
 from crawler.storage import Store, checked, normal_uri
 from crawler.storage_s3 import BucketStore
+from crawler.tables.direct import (
+    Write,
+    append_rows,
+    commit_files,
+    create_tables,
+    data_files,
+    lost_of,
+    open_table,
+    read_rows,
+)  # fmt: skip
 from crawler.tables.manifest import TableError, make_lake, read_manifest
 
 
@@ -156,6 +170,53 @@ def test_one_spelling_of_a_uri(given: str, uri: str) -> None:
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(ValueError, match="not one of file, s3, s3a"):
         Store.open("gs://bucket/x")
+
+
+NAMES = [
+    "a b", "end ", " ", "it's", 'a "b"', "50% off", "100%", "%zz", "%4", "a#b", "a?b", "a+b", "a&b", "a=b", "a;b",
+    "a,b", "a:b", "~a", "$a", "`a`", "(a)", "{a,b}", "*", "<a>", "-a", "...", "ü", "u\u0308", "日本", "😀", "\xa0",
+    "\u202ea",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lake_may_be_in_a_folder_of_almost_any_name(tmp_path: Path, name: str) -> None:
+    store = Store.open(str(tmp_path / name))
+    assert make_lake(store, 4)
+    create_tables(store, [schemas.ROUNDS])
+    rows = [{"round": 1, "state": "OPENED"}]
+    append_rows(store, schemas.ROUNDS, rows, Write("test", 1))
+    files = data_files(store, schemas.ROUNDS)
+    assert read_rows(store, [file.path for file in files], ["round", "state"]) == rows
+    assert lost_of(store, schemas.ROUNDS, None) is None
+    commit_files(store, schemas.ROUNDS, files, [], Write("test", 2))
+    assert data_files(store, schemas.ROUNDS) == []
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert Store.open((tmp_path / name).as_uri()).uri == store.uri
+
+
+@pytest.mark.parametrize(
+    "name", ["50%20off", "%25", "%2f", "a\\b", "[a", "a]", "a^b", "a|b", "a\nb", "\t", "\x7f", "\udcff"]
+)
+def test_names_that_tables_could_not_be_found_by_are_refused(tmp_path: Path, name: str) -> None:
+    for place in (tmp_path / name, tmp_path / name / "lake"):
+        with pytest.raises(
+            ValueError, match=r"with which its tables could not be found again\. Take a folder whose path"
+        ):
+            Store.open(str(place))
+
+
+@given(name=st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=20))
+@hypothesis.settings(max_examples=60)
+def test_what_is_not_refused_works(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    try:
+        store = Store.open(str(tmp_path_factory.mktemp("names") / f"_{name}"))
+    except ValueError:
+        return
+    create_tables(store, [schemas.ROUNDS])
+    append_rows(store, schemas.ROUNDS, [{"round": 1, "state": "OPENED"}], Write("test", 1))
+    assert lost_of(store, schemas.ROUNDS, None) is None
+    assert open_table(store, schemas.ROUNDS).version() == 1
 
 
 def test_checked_returns_the_path() -> None:

@@ -66,6 +66,16 @@ def names_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) if folder.is_dir() else [str(folder)]
 
 
+@pytest.mark.parametrize("command", [*MAKE_A_LAKE, *NEED_A_LAKE], ids=" ".join)
+def test_a_name_that_cannot_work_is_refused_before_anything_is_made(
+    run: Run, tmp_path: Path, command: list[str]
+) -> None:
+    said = run(*command, "--lake", str(tmp_path / "50%20off"))
+    assert said.code == exits.BAD_USE
+    assert "its path holds '%20'" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("place", [nothing, an_empty_folder, a_virtual_environment, a_file], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("command", NEED_A_LAKE, ids=" ".join)
 def test_a_typo_makes_no_lake(run: Run, tmp_path: Path, command: list[str], place: Callable[[Path], None]) -> None:
