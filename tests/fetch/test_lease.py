@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,6 +50,20 @@ def holder(store: Store, number: int, **given: object) -> None:
     """A lease file of another process on this machine that is alive: the first one."""
     said = {"host": socket.gethostname(), "pid": os.getppid(), "process_started": process_started(os.getppid())}
     store.put_new(f"{FOLDER}/{number:06}.json", json.dumps(said | given).encode())
+
+
+def looks_at(store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object] = bool) -> list[str]:
+    """The folders that are listed from now on; `meanwhile` happens before each answer."""
+    looked: list[str] = []
+    listed = store.list
+
+    def look(prefix: str) -> list[str]:
+        looked.append(prefix)
+        meanwhile()
+        return listed(prefix)
+
+    monkeypatch.setattr(store, "list", look)
+    return looked
 
 
 def seal(store: Store, lease: Lease) -> str:
@@ -122,10 +137,9 @@ def test_a_lease_is_renewed_as_long_as_nobody_else_comes(store: Store) -> None:
 def test_a_lease_is_renewed_in_good_time_and_not_all_the_time(
     store: Store, monkeypatch: pytest.MonkeyPatch, later_s: float, looks: int
 ) -> None:
-    clock, looked = Time(), []
+    clock = Time()
     lease, _ = take_over(store, TASK, clock.sleep, clock)
-    listed = store.list
-    monkeypatch.setattr(store, "list", lambda prefix: looked.append(prefix) or listed(prefix))
+    looked = looks_at(store, monkeypatch)
     clock.now += later_s
     asyncio.run(lease.renew_if_due())
     assert looked == [FOLDER] * looks
@@ -136,10 +150,9 @@ def test_a_lease_is_renewed_in_good_time_and_not_all_the_time(
 def test_nobody_asks_or_seals_on_a_lease_whose_time_is_over(
     store: Store, monkeypatch: pytest.MonkeyPatch, later_s: float, looks: int
 ) -> None:
-    clock, looked = Time(), []
+    clock = Time()
     lease, _ = take_over(store, TASK, clock.sleep, clock)
-    listed = store.list
-    monkeypatch.setattr(store, "list", lambda prefix: looked.append(prefix) or listed(prefix))
+    looked = looks_at(store, monkeypatch)
     clock.now += later_s
     for hold in (lease.check, lambda: asyncio.run(lease.hold())):
         looked.clear()
@@ -154,8 +167,7 @@ def test_a_lease_counts_from_the_question_and_not_from_the_answer(
     """A store that takes long to answer may have looked long before another attempt came."""
     clock = Time()
     lease, _ = take_over(store, TASK, clock.sleep, clock)
-    listed = store.list
-    monkeypatch.setattr(store, "list", lambda prefix: clock.sleep(7.0) or listed(prefix))
+    looks_at(store, monkeypatch, lambda: clock.sleep(7.0))
     lease.renew()
     assert lease.valid_until == 1_000.0 + LEASE_S
 
@@ -169,7 +181,8 @@ def test_a_create_that_is_said_to_have_failed_may_be_our_own(
     store: Store, monkeypatch: pytest.MonkeyPatch, theirs: list[int], number: int, waits: bool
 ) -> None:
     """A store may answer that the file is there to the very writer whose first answer was lost."""
-    clock, create, tried = Time(), store.put_new, []
+    clock, create = Time(), store.put_new
+    tried: list[str] = []
 
     def put_new(path: str, data: bytes) -> bool:
         for other in theirs:
