@@ -52,6 +52,10 @@ test-fast: $(VENV)/.installed ## The tests without a JVM, in seconds
 soak: setup ## Long tests: kills, races, a cluster, an object store, replay
 	$(PY) -m pytest -m soak $(ARGS)
 
+.PHONY: mutants
+mutants: $(VENV)/.installed ## Change tokens of the code that keeps promises, a sample of them; do the tests notice?
+	$(PY) -m tests.mutants $(ARGS)
+
 .PHONY: check
 check: $(VENV)/.installed ## Lint, format and types
 	$(VENV)/bin/ruff check .

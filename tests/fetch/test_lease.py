@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 
 from crawler.fetch import lease as leases
 from crawler.fetch.attempt import AttemptOver, LeaseLost, StorageFailed
-from crawler.fetch.lease import LEASE_S, Lease, LeaseHolder, lease_folder, take_over
+from crawler.fetch.lease import LEASE_S, RENEW_S, Lease, LeaseHolder, lease_folder, take_over
 from crawler.fetch.segments import SegmentWriter
 from crawler.processes import process_started
 from crawler.settings import SegmentSettings
@@ -48,6 +50,20 @@ def holder(store: Store, number: int, **given: object) -> None:
     """A lease file of another process on this machine that is alive: the first one."""
     said = {"host": socket.gethostname(), "pid": os.getppid(), "process_started": process_started(os.getppid())}
     store.put_new(f"{FOLDER}/{number:06}.json", json.dumps(said | given).encode())
+
+
+def looks_at(store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object] = bool) -> list[str]:
+    """The folders that are listed from now on; `meanwhile` happens before each answer."""
+    looked: list[str] = []
+    listed = store.list
+
+    def look(prefix: str) -> list[str]:
+        looked.append(prefix)
+        meanwhile()
+        return listed(prefix)
+
+    monkeypatch.setattr(store, "list", look)
+    return looked
 
 
 def seal(store: Store, lease: Lease) -> str:
@@ -113,6 +129,81 @@ def test_a_lease_is_renewed_as_long_as_nobody_else_comes(store: Store) -> None:
         clock.now += LEASE_S
         lease.check()
     assert lease.valid_until == clock.now + LEASE_S
+
+
+@pytest.mark.parametrize(
+    ("later_s", "looks"), [(0.0, 0), (RENEW_S - 0.1, 0), (RENEW_S, 1), (LEASE_S - 0.1, 1), (LEASE_S + 9.0, 1)]
+)
+def test_a_lease_is_renewed_in_good_time_and_not_all_the_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch, later_s: float, looks: int
+) -> None:
+    clock = Time()
+    lease, _ = take_over(store, TASK, clock.sleep, clock)
+    looked = looks_at(store, monkeypatch)
+    clock.now += later_s
+    asyncio.run(lease.renew_if_due())
+    assert looked == [FOLDER] * looks
+    assert lease.valid_until == (clock.now if looks else 1_000.0) + LEASE_S
+
+
+@pytest.mark.parametrize(("later_s", "looks"), [(LEASE_S - 0.1, 0), (LEASE_S, 1), (LEASE_S + 0.1, 1)])
+def test_nobody_asks_or_seals_on_a_lease_whose_time_is_over(
+    store: Store, monkeypatch: pytest.MonkeyPatch, later_s: float, looks: int
+) -> None:
+    clock = Time()
+    lease, _ = take_over(store, TASK, clock.sleep, clock)
+    looked = looks_at(store, monkeypatch)
+    clock.now += later_s
+    for hold in (lease.check, lambda: asyncio.run(lease.hold())):
+        looked.clear()
+        lease.valid_until = 1_000.0 + LEASE_S
+        hold()
+        assert looked == [FOLDER] * looks
+
+
+def test_a_lease_counts_from_the_question_and_not_from_the_answer(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that takes long to answer may have looked long before another attempt came."""
+    clock = Time()
+    lease, _ = take_over(store, TASK, clock.sleep, clock)
+    looks_at(store, monkeypatch, lambda: clock.sleep(7.0))
+    lease.renew()
+    assert lease.valid_until == 1_000.0 + LEASE_S
+
+
+@pytest.mark.parametrize(
+    ("theirs", "number", "waits"),
+    [([], 1, False), ([1], 2, True), ([1, 2], 3, True)],
+    ids=["the answer was lost", "another was quicker", "others were quicker"],
+)
+def test_a_create_that_is_said_to_have_failed_may_be_our_own(
+    store: Store, monkeypatch: pytest.MonkeyPatch, theirs: list[int], number: int, waits: bool
+) -> None:
+    """A store may answer that the file is there to the very writer whose first answer was lost."""
+    clock, create = Time(), store.put_new
+    tried: list[str] = []
+
+    def put_new(path: str, data: bytes) -> bool:
+        for other in theirs:
+            monkeypatch.setattr(store, "put_new", create)
+            holder(store, other, host="another.machine")
+        monkeypatch.setattr(store, "put_new", lose)
+        return lose(path, data)
+
+    def lose(path: str, data: bytes) -> bool:
+        tried.append(path)
+        assert len(tried) < 9, "it tries for ever"
+        create(path, data)
+        return False
+
+    monkeypatch.setattr(store, "put_new", put_new)
+    lease, _ = take_over(store, TASK, clock.sleep, clock)
+    assert lease.number == number
+    assert clock.slept == ([LEASE_S] if waits else [])
+    assert [path for path in store.list(FOLDER) if not path.endswith("accepted.json")] == [
+        f"{FOLDER}/{n:06}.json" for n in range(1, number + 1)
+    ]
 
 
 def test_a_round_that_was_committed_has_no_attempts_any_more(store: Store) -> None:

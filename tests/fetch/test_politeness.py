@@ -50,6 +50,17 @@ def test_the_delay_counts_from_the_start_and_never_before_the_end() -> None:
     assert polite.host_ready_at(replace(turn, last_fetch_s=0.0)) == 1_011.0
 
 
+@pytest.mark.parametrize(("sent_at", "counts_from"), [(1_003.0, 1_003.0), (1_000.0, 1_000.0), (997.0, 1_000.0)])
+def test_gaps_count_from_the_later_of_beginning_and_sending(sent_at: float, counts_from: float) -> None:
+    """What is connected to slowly leaves later than it began; a clock that was set back hurries nobody."""
+    polite, turn = politeness(Clock()), Turn()
+    polite.begin(turn, A)
+    polite.sent(turn, A, sent_at)
+    assert turn.last_request_at == counts_from
+    assert polite.host_ready_at(turn) == counts_from + 2.0
+    assert polite.ready_at(Turn(), A) == counts_from + 1.0
+
+
 @pytest.mark.parametrize(
     ("factor", "grouped_by", "partitions", "gap"),
     [(1, {A}, 1, 1.0), (1, set(), 1, 1.0), (4, {A}, 1, 4.0), (1, {A}, 8, 1.0), (1, set(), 8, 8.0), (4, {B}, 2, 4.0)],

@@ -138,6 +138,17 @@ def test_what_an_earlier_round_knew_is_vetted_again_and_expires() -> None:
     assert literals(ask(subject, "a")) == ["9.9.9.9"]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_addresses_found_together_expire_with_the_first_of_them(order: tuple[int, ...]) -> None:
+    """Also where the name server gave them different times; one that we may not ask says nothing about it."""
+    known = [KnownAddress("8.8.8.8", 1_010), KnownAddress("1.1.1.1", 1_030), KnownAddress("127.0.0.1", 1_005)]
+    names, clock = Names(a=["9.9.9.9"]), Clock()
+    subject = resolver(names, clock=clock)
+    subject.seed("a", [known[at] for at in order])
+    for clock.now, found in ((1_009.9, {"8.8.8.8", "1.1.1.1"}), (1_010.0, {"9.9.9.9"})):
+        assert set(literals(ask(subject, "a"))) == found
+
+
 def test_the_host_map_outranks_what_was_known() -> None:
     subject = resolver(Names(), allow=("127.0.0.0/8",))
     subject.seed("two.example", [KnownAddress("8.8.8.8", 2000)])

@@ -163,6 +163,29 @@ def test_the_longest_crawl_delay_of_both_schemes_counts() -> None:
     assert longest(copy("http", 3, 404), copy("https", "nan")) is None
 
 
+@pytest.mark.parametrize(
+    ("copy", "is_allowed", "is_read"),
+    [
+        (None, True, False),
+        (RobotsCopy("http", 1.0, 200, b""), True, False),
+        (RobotsCopy("http", 1.0, 204, b""), True, False),
+        (RobotsCopy("http", 1.0, 404, b""), True, False),
+        (RobotsCopy("http", 1.0, 404, DENY), True, False),
+        (RobotsCopy("http", 1.0, 302, DENY), True, False),
+        (RobotsCopy("http", 1.0, 200, b"\n"), True, True),
+        (RobotsCopy("http", 1.0, 200, DENY), False, True),
+        (RobotsCopy("http", 1.0, 299, DENY), False, True),
+    ],
+)
+def test_only_a_text_of_an_answer_that_succeeded_counts(
+    copy: RobotsCopy | None, is_allowed: bool, is_read: bool
+) -> None:
+    shelf = RobotsShelf("orbweaver")
+    rules = asyncio.run(shelf.rules(shelf.hold(copy) if copy else None))
+    assert rules.allows("http://a.test/x") is is_allowed
+    assert (rules is not ALLOW_ALL) is is_read
+
+
 def coded(body: bytes, *fields: str) -> Exchange:
     return exchange(200, body, headers=[("content-encoding", field) for field in fields])
 

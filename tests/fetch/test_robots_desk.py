@@ -28,6 +28,13 @@ def test_what_robots_forbids_is_never_asked(web: LittleWeb, run: Run) -> None:
     assert web.paths("a.test") == ["/robots.txt", "/open"]
 
 
+@pytest.mark.parametrize("answer", [Answer(b""), Answer(b"", 204), Answer(b"\n"), Answer(b"x", 404)])
+def test_a_robots_file_without_rules_allows_everything(web: LittleWeb, run: Run, answer: Answer) -> None:
+    web.put("a.test", "/robots.txt", answer)
+    run.plan(*(web.put("a.test", path, page()) for path in ("/", "/x"))).go()
+    assert set(run.by_path().values()) == {"success"}
+
+
 def test_sitemaps_that_robots_names_are_discovered(web: LittleWeb, run: Run) -> None:
     named = ("http://a.test/map.xml", "ftp://a.test/x", "//", "http://a.test/" + "x" * 3_000)
     web.put("a.test", "/robots.txt", Answer("".join(f"sitemap: {link}\n" for link in named).encode()))
