@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crawler.records import HostState, KnownAddress, PlannedUrl, RobotsCopy
+from crawler.schemas import PLANS, arrow_schema
 from crawler.storage import Store
 
 URL_FIELDS = ("url_key", "url", "host", "depth", "tier", "etag", "last_modified", "content_digest",
               "digest_record_id", "digest_date", "seed_hops", "source")  # fmt: skip
 _URL_COLUMNS = [*URL_FIELDS, "kind", "position"]
 _STATE_COLUMNS = ["host", "kind", "position", "gap_factor", "grouped_by", "host_state"]
+_TYPES = arrow_schema(PLANS.columns)
 BATCH_ROWS = 8_192
 
 Row = Mapping[str, Any]
@@ -78,8 +80,13 @@ def _read(store: Store, path: str, columns: list[str], wanted: Callable[[pa.Reco
     """The rows that are wanted, a few thousand at a time: of a big plan there is never a second copy."""
     with store.open_input(path) as input_file:
         file = pq.ParquetFile(input_file)
-        parts = [batch.filter(wanted(batch)) for batch in file.iter_batches(BATCH_ROWS, columns=columns)]
-        return pa.Table.from_batches(parts, file.schema_arrow.empty_table().select(columns).schema)
+        held = [name for name in columns if name in file.schema_arrow.names]
+        parts = [batch.filter(wanted(batch)) for batch in file.iter_batches(BATCH_ROWS, columns=held)]
+        rows = pa.Table.from_batches(parts, file.schema_arrow.empty_table().select(held).schema)
+    for name in columns:
+        if name not in held:  # the plan of an older version lacks what came later
+            rows = rows.append_column(name, pa.nulls(len(rows), _TYPES.field(name).type))
+    return rows.select(columns)
 
 
 def _is_first(batch: pa.RecordBatch) -> Any:

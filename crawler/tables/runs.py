@@ -123,6 +123,9 @@ def _matching_rows(run: Run, path: str, keys: np.ndarray, schema: pa.Schema) -> 
             others = [name for name in schema.names if name != run.key]
             rows = group.file.read_row_group(group.number, columns=others, use_threads=False)
             rows = rows.filter(pa.array(is_wanted)).append_column(run.key, pa.array(group.keys[is_wanted]))
+            for field in schema:  # a file of an older version lacks what came later
+                if field.name not in rows.schema.names:
+                    rows = rows.append_column(field, pa.nulls(len(rows), field.type))
             matching.append(rows.select(schema.names).cast(schema))
     return matching
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow.parquet as pq
+
 from crawler.fetch.host_queue import ROWS_AHEAD, HostQueue, HostRun
 from crawler.fetch.plan_file import Plan, read_plan
 from crawler.fetch.politeness import Turn
@@ -76,3 +78,13 @@ def test_each_of_many_hosts_gets_its_own_urls(run: Run) -> None:
     plan = read(run)
     assert len(plan.hosts) == 1000
     assert all({url.host for url in found} == {host} and len(found) == 3 for host, found in urls(plan).items())
+
+
+def test_the_plan_of_an_older_version_lacks_what_came_later(run: Run) -> None:
+    run.rows.append(planned(f"{A}1", 0))
+    task = run.task()
+    path = run.folder / task.plan_files[0]
+    rows = pq.read_table(path)
+    pq.write_table(rows.drop_columns(["seed_hops", "source"]), path)
+    (found,) = read_plan(run.store, task.plan_files).urls_of(0, 1)
+    assert (found.url, found.seed_hops) == (f"{A}1", None)
