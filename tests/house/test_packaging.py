@@ -10,6 +10,7 @@ import pytest
 
 import crawler
 from crawler.jars import DELTA_VERSION, SPARK_VERSION
+from crawler.java import SUPPORTED
 from tests.house.sources import ROOT, modules
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,6 +45,22 @@ def test_the_jars_belong_to_the_pinned_pair() -> None:
 
 def test_the_lock_names_no_index() -> None:
     assert re.findall(r"https?://\S+|^--(?:extra-)?index.*$", LOCK, re.MULTILINE) == []
+
+
+def test_the_versions_that_are_supported_are_the_same_everywhere() -> None:
+    """Those of Python in README, the package and the search of `make setup`; those of Java in README and the code."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    stated = re.search(r"You need Linux, Python ([^;]+?), and\s+Java ([^.;]+)[.;]", readme)
+    assert stated, "README says which Python and which Java are needed"
+    pythons, javas = (tuple(re.findall(r"[\d.]+", part)) for part in stated.groups())
+    classified = [re.search(r"Python :: (\d+\.\d+)$", line) for line in PROJECT["project"]["classifiers"]]
+    assert pythons == tuple(match[1] for match in classified if match)
+    assert PROJECT["project"]["requires-python"] == f">={pythons[0]}"
+    assert PROJECT["tool"]["mypy"]["python_version"] == pythons[0]
+    searched = re.search(r"for name in \$\(PYTHON\) (.*) python3; do", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert searched
+    assert tuple(searched[1].split()) == tuple(f"python{version}" for version in pythons)
+    assert tuple(map(int, javas)) == SUPPORTED
 
 
 def test_the_version_is_in_the_changelog() -> None:
