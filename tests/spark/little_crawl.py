@@ -44,7 +44,8 @@ class LittleCrawl:
         fetch = FetchSettings(
             delay_s=0.0, only_allowed=True, allow_addresses=("127.0.0.0/8",), host_map=str(names), head_timeout_s=5.0
         )
-        return replace(self.settings, fetch=fetch)
+        filters = replace(self.settings.filters, ports=(self.web.port,))
+        return replace(self.settings, fetch=fetch, filters=filters)
 
     def inject(self, *lines: str, name: str = "seeds") -> None:
         self.store.put_new(f"inbox/{name}.urls", "\n".join(lines).encode())
