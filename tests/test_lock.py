@@ -124,6 +124,14 @@ def test_an_overtaken_holder_commits_nothing_even_when_it_beats_again(
         acquire(store)
 
 
+def test_a_lock_whose_file_was_removed_is_lost(store: Store) -> None:
+    lock = acquire(store)
+    lock.check()
+    store.delete("lock/0000000001.json")
+    with pytest.raises(LockLost, match="token 1 was overtaken by 0"):
+        lock.check()
+
+
 def test_the_lease_is_renewed_while_the_lock_is_held(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locking, "BEAT_S", 0.01)
     clock = iter(range(1_000, 1_000_000))
@@ -161,3 +169,28 @@ def test_a_state_recorded_twice_is_there_once(store: Store) -> None:
         (2, State.OPENED, {"plans": 2}),
         (2, State.COMMITTED, {"plans": 2}),
     ]
+
+
+def test_the_ledger_says_which_rounds_are_the_newest_and_what_readers_may_see(store: Store) -> None:
+    ledger = Ledger(store)
+    assert (ledger.newest(), ledger.committed()) == ([], None)  # no lake
+    create_tables(store, [schemas.ROUNDS])
+    assert (ledger.newest(), ledger.committed()) == ([], None)  # no round
+    row = RoundRow(1, State.OPENED, 1_000.5, "crawl-data/1", {"plans": 3, "hosts": 0})
+    bare = replace(row, inbox=(), counts={}, settings_hash="", holder="", token=0, recorded=0.0, settings="")
+    assert row == bare
+    row = replace(row, inbox=("a", "b"), counts={"urls": 2}, settings_hash="s", holder="h:1", token=4, settings="{}")
+    rows: list[RoundRow] = []
+    for number in (1, 2, 3):
+        for state in State:
+            rows.append(replace(row, round=number, state=state, recorded=1_000.0 * number + len(rows)))
+            ledger.record(rows[-1])
+            committed = [one for one in rows if one.state is State.COMMITTED]
+            assert ledger.newest(9) == rows
+            assert ledger.newest(2) == [one for one in rows if one.round > number - 2]
+            assert ledger.newest() == [one for one in rows if one.round == number]
+            assert ledger.committed() == (committed[-1] if committed else None)
+    maintained = replace(rows[-1], versions={"plans": 9}, recorded=9_000.0)
+    ledger.record(maintained, Write("maintain/rounds", 1))
+    assert ledger.committed() == ledger.newest()[-1] == maintained
+    assert ledger.newest()[:-1] == rows[-4:]

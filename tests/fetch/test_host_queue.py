@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crawler.fetch.host_queue import HostQueue, HostRun, Room, pair_of
 from crawler.fetch.politeness import Turn
-from crawler.records import HostState, KnownAddress
+from crawler.records import HostState, KnownAddress, Outcome
 
 
 def host(name: str, address: str | None = None, *, is_slow: bool = False) -> HostRun:
@@ -44,6 +44,29 @@ def popped(queue: HostQueue, now: float = 100.0) -> list[str]:
 )
 def test_what_slots_are_counted_under(name: str, address: str | None, pair: tuple[str, ...]) -> None:
     assert pair_of(host(name, address)) == pair
+
+
+@pytest.mark.parametrize(
+    ("addresses", "failure", "reason", "tried"),
+    [
+        (1, Outcome.CONNECT_FAILED, None, 0),
+        (2, Outcome.CONNECT_FAILED, None, 1),
+        (3, Outcome.CONNECT_FAILED, "refused", 2),
+        (3, Outcome.TIMEOUT, "connect", 2),
+        (3, Outcome.TIMEOUT, "body", 0),
+        (3, Outcome.TLS_FAILED, "connect", 0),
+        (3, None, None, 0),
+    ],
+)
+def test_every_address_that_takes_no_connection_is_followed_by_the_next(
+    addresses: int, failure: Outcome | None, reason: str | None, tried: int
+) -> None:
+    one = host("a.test")
+    one.addresses = tuple(KnownAddress(f"192.0.2.{n}", 0.0) for n in range(addresses))
+    asked = [one.address]
+    while one.tries_next_address(failure, reason):
+        asked.append(one.address)
+    assert asked == [f"192.0.2.{n}" for n in range(tried + 1)]
 
 
 SHARED = {

@@ -229,6 +229,24 @@ def test_a_store_that_does_not_answer_ends_the_attempt(store: Store, monkeypatch
         lease.check()
 
 
+def test_a_store_that_fails_stops_nobody_and_keeps_nobody_from_ending(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, data: bytes = b"") -> bool:
+        raise ConnectionError(path)
+
+    clock = Time()
+    lease, _ = take_over(store, TASK, clock.sleep, clock)
+    assert lease.is_asked_to_stop() is False
+    store.put(lease.stop_path, b"")
+    assert lease.is_asked_to_stop() is True
+    monkeypatch.setattr(store, "exists", refuse)
+    monkeypatch.setattr(store, "put", refuse)
+    assert lease.is_asked_to_stop() is False
+    lease.release()
+    assert [path for path in store.list(FOLDER) if path.endswith(".released")] == []
+
+
 def test_what_a_zombie_seals_does_not_count(store: Store) -> None:
     """Stopped between its last look and the creation of the file, and woken after another attempt had taken over."""
     clock = Time()

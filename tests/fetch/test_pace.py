@@ -71,6 +71,26 @@ def test_the_last_round_counts(web: LittleWeb, run: Run) -> None:
     assert web.asked("b.test")[0].time >= began + 0.5
 
 
+@pytest.mark.parametrize(("takes_s", "settled"), [(0.0, 1), (1.0, 1), (20.0, 0)])
+def test_a_stop_lets_what_is_quick_end_drops_the_rest_and_begins_nothing(
+    web: LittleWeb, run: Run, monkeypatch: pytest.MonkeyPatch, takes_s: float, settled: int
+) -> None:
+    """What is dropped, and what was not begun, has no outcome: the next attempt finds it undone."""
+    monkeypatch.setattr("crawler.fetch.progress.EVERY_S", 0.1)
+
+    def stopped(asked: Asked) -> Answer:
+        run.store.put("leases/1/stop/0", b"")
+        return Answer(b"x", delay_s=takes_s)
+
+    url, other = web.put("a.test", "/0", stopped), web.put("a.test", "/1", page())
+    began = time.time()
+    run.fetch = {"delay_s": 1.5}
+    run.plan(url, other).go()
+    assert [row["url"] for row in run.outcomes()] == [url][:settled]
+    assert web.paths("a.test") == ["/robots.txt", "/0"]
+    assert time.time() - began < 15.0
+
+
 GONE = {"host": socket.gethostname(), "pid": 1, "process_started": "another process"}
 
 

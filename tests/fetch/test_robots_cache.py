@@ -44,6 +44,7 @@ def allows(copy: RobotsCopy | None) -> bool:
         (exchange(200, DENY), "deny"),
         (exchange(200, b""), "allow"),
         (exchange(204), "allow"),
+        *((exchange(status, DENY), "deny") for status in (201, 203, 206, 299)),
         (exchange(200, gzip.compress(DENY), headers=[("content-encoding", "gzip")]), "deny"),
         (exchange(200, gzip.compress(DENY)[:20], headers=[("content-encoding", "gzip")]), "unreachable"),
         (exchange(200, DENY, truncated="time"), "unreachable"),

@@ -62,6 +62,19 @@ def test_it_is_tried_four_times_then_the_host_is_out(web: LittleWeb, run: Run) -
     assert min(after.time - before.time for before, after in pairwise(asked)) >= 0.1
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_wait_that_the_answer_to_robots_asks_for_is_kept(web: LittleWeb, run: Run, status: int) -> None:
+    def later(asked: Asked) -> Answer:
+        return Answer(b"x", status, headers=(("Retry-After", "1"),)) if len(web.log) < 2 else Answer(b"", 404)
+
+    web.put("a.test", "/robots.txt", later)
+    run.fetch = {"robots_retry_s": 0.1}
+    run.plan(web.put("a.test", "/", page())).go()
+    assert run.by_path() == {"/": "success"}
+    first, second, _ = web.asked("a.test")
+    assert second.time - first.time >= 0.9
+
+
 def test_a_server_that_recovers_is_fetched(web: LittleWeb, run: Run) -> None:
     def recovers(asked: Asked) -> Answer:
         return Answer(b"x", 500) if len(web.log) < 3 else Answer(b"", 404)
@@ -148,6 +161,15 @@ def test_a_fresh_copy_is_not_asked_for_again(web: LittleWeb, run: Run) -> None:
 
 def test_an_old_copy_is_asked_for_again_and_a_ttl_of_nothing_means_once_a_round(web: LittleWeb, run: Run) -> None:
     robots = [{"scheme": "http", "fetched_at": time.time() - 90_000, "status": 404, "body": b""}]
+    urls = [web.put("a.test", f"/{n}", page()) for n in range(3)]
+    run.fetch = {"robots_ttl_s": 0.0}
+    run.plan(*urls, host_state=host_state(host="a", robots=robots)).go()
+    assert web.paths("a.test") == ["/robots.txt", "/0", "/1", "/2"]
+
+
+def test_a_server_out_of_reach_for_long_is_asked_for_its_rules_once_a_round(web: LittleWeb, run: Run) -> None:
+    robots = [{"scheme": "http", "fetched_at": time.time() - 31 * 86_400, "status": 503, "body": b""}]
+    web.put("a.test", "/robots.txt", Answer(b"x", 503))
     urls = [web.put("a.test", f"/{n}", page()) for n in range(3)]
     run.fetch = {"robots_ttl_s": 0.0}
     run.plan(*urls, host_state=host_state(host="a", robots=robots)).go()

@@ -142,6 +142,12 @@ def test_the_last_note_of_a_host_counts(store: Store) -> None:
         ({"max_urls": 2}, lambda s: [s.add(row(key), None) for key in (1, 2)], True),
         ({"max_bytes": 2_000}, lambda s: s.add(row(1), capture(1)), False),
         ({"max_bytes": 2_000}, lambda s: s.add(row(1), capture(1, np.random.default_rng(0).bytes(2_000))), True),
+        (
+            {"max_bytes": 2_000},  # its largest file counts
+            lambda s: (s.add_robots(capture(2)), s.add(row(1), capture(1, np.random.default_rng(0).bytes(2_000)))),
+            True,
+        ),
+        ({"max_seconds": 10.0}, lambda s: s.note_host(host(1, 1.0)), True),
         ({"max_seconds": 60.0}, lambda s: s.note_host(host(1, 1.0)), False),
         ({"max_seconds": 5.0}, lambda s: s.note_host(host(1, 1.0)), True),
         ({"max_seconds": 5.0}, lambda s: None, False),

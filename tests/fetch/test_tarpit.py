@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from crawler.fetch.host_queue import HostRun
+from crawler.fetch.loop import SLOW_AFTER_S, FetchLoop
+from crawler.fetch.politeness import Turn
+from crawler.records import HostState
 from tests.fetch.little_web import Answer, LittleWeb, little_web, page
 from tests.fetch.partition_runs import Run, host_state
 
@@ -173,6 +179,54 @@ def test_who_was_slow_in_the_last_round_begins_behind_the_others(run: Run, web: 
     assert [row["outcome"] for row in run.outcomes()] == ["success"] * 10
     order = [one.host for one in web.log if one.path == "/"]
     assert max(map(order.index, quick)) < order.index(slow[1])
+
+
+@pytest.mark.parametrize(("how", "outcome"), [(dripping_robots, "not_reached"), (dripping_body, "timeout")])
+def test_only_what_was_asked_for_when_the_time_box_ended_timed_out(
+    run: Run, web: LittleWeb, monkeypatch: pytest.MonkeyPatch, how: Callable[[LittleWeb, str], str], outcome: str
+) -> None:
+    monkeypatch.setattr("crawler.fetch.loop.GRACE_S", 0.1)
+    row = run.plan(url := how(web, "a.test")).go(time_s=1.5).outcome(url)
+    assert (row["outcome"], row["reason"]) == (outcome, "time box over")
+
+
+class Steps:
+    """A visitor whose only step takes its time on a clock of the test's own."""
+
+    def __init__(self, takes_s: float, *, asks: bool, settles: bool) -> None:
+        self.takes_s, self.asks, self.settles = takes_s, asks, settles
+        self.now = 1_000.0
+
+    def clock(self) -> float:
+        return self.now
+
+    async def step(self, host: HostRun) -> float | None:
+        host.turn.last_request_at = self.now if self.asks else host.turn.last_request_at
+        self.now += self.takes_s
+        host.row += self.settles
+        return None
+
+
+@pytest.mark.parametrize(
+    ("was_slow", "steps", "is_slow"),
+    [
+        (False, Steps(0.1, asks=True, settles=True), False),
+        (False, Steps(SLOW_AFTER_S, asks=True, settles=True), False),
+        (False, Steps(SLOW_AFTER_S + 0.1, asks=True, settles=True), True),
+        (False, Steps(SLOW_AFTER_S + 0.1, asks=True, settles=False), True),
+        (True, Steps(0.1, asks=True, settles=True), False),
+        (True, Steps(0.1, asks=True, settles=False), True),  # robots.txt, which proves nothing
+        (True, Steps(0.1, asks=False, settles=True), True),  # nobody was asked
+        (True, Steps(SLOW_AFTER_S + 0.1, asks=True, settles=True), True),
+    ],
+)
+def test_a_host_is_as_slow_as_its_last_page(was_slow: bool, steps: Steps, is_slow: bool) -> None:
+    nothing: Any = None
+    host = HostRun(nothing, HostState("a.test"), Turn(last_request_at=990.0), 0, 1)
+    host.is_slow = was_slow
+    visitor: Any = steps
+    assert asyncio.run(FetchLoop(visitor, nothing, steps.clock, 2_000.0)._go_on(host)) is None
+    assert host.is_slow is is_slow
 
 
 def test_a_robots_file_that_drips_forbids_everything(run: Run, web: LittleWeb) -> None:

@@ -64,7 +64,7 @@ SPARK_TESTS = {
     "crawler/transforms/duplicates.py": "spark/test_duplicates",
     "crawler/transforms/advance.py": "spark/test_advance",
 }
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Copy:
         if process.returncode == 0:
             return None
         found = FAILED.search(said)
-        return found[1] if found else f"exit code {process.returncode}: {said[-300:]}"
+        return found[1] if found else f"a test run that did not begin: {said.rstrip().rpartition(chr(10))[2]}"
 
     def try_out(self, module: str, mutant: Mutant, tests: str, marks: str, timeout_s: float) -> Trial:
         place = self.folder / module
