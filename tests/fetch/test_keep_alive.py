@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from crawler.fetch.http import HttpProtocol, Request
+from crawler.fetch.stream import Connection
 from crawler.records import Outcome
 from crawler.settings import FetchSettings
 from tests.fetch.raw_server import RawServer, Step, serving
@@ -94,7 +95,11 @@ def test_a_request_that_met_a_closing_connection_is_sent_once_more() -> None:
 def test_words_out_of_turn_end_a_connection() -> None:
     async def work(server: RawServer, protocol: HttpProtocol) -> None:
         first = await protocol.fetch(server.request(keep_alive=True))
-        await asyncio.sleep(0.1)
+        assert isinstance(first.connection, Connection)
+        for _ in range(200):
+            if not first.connection.is_open:
+                break
+            await asyncio.sleep(0.02)
         second = await protocol.fetch(server.request(keep_alive=True), first.connection)
         assert second.body_bytes() == b"hello"
 

@@ -48,11 +48,11 @@ def deleting(store: Store, table: schemas.Table, then: Callable[..., Any]) -> Ca
 
 
 def test_a_round_refuses_what_a_stranger_wrote_until_it_is_taken_back(orbweaver: Run, store: Store) -> None:
-    assert orbweaver("inject", "http://127.0.0.1:9/", *ALONE).code == 0
+    assert orbweaver("inject", "http://127.0.0.1:3999/", *ALONE).code == 0
     assert orbweaver("round").code == 0
     open_table(store, schemas.FRONTIER).delete()
-    assert orbweaver("inject", "http://127.0.0.1:9/more").code == 0
-    for command in (["round"], ["crawl", "http://127.0.0.1:9/again"], ["maintain"], ["repair"]):
+    assert orbweaver("inject", "http://127.0.0.1:3999/more").code == 0
+    for command in (["round"], ["crawl", "http://127.0.0.1:3999/again"], ["maintain"], ["repair"]):
         said = orbweaver(*command)
         assert said.code == exits.BAD_TABLE, command
         assert "table frontier: version" in said.err
@@ -79,7 +79,7 @@ def test_a_stranger_in_the_middle_of_a_round_is_found_before_it_commits(
 ) -> None:
     import jobs.crawl_round
 
-    assert orbweaver("inject", "http://127.0.0.1:9/", *ALONE).code == 0
+    assert orbweaver("inject", "http://127.0.0.1:3999/", *ALONE).code == 0
     with monkeypatch.context() as patch:
         patch.setattr(jobs.crawl_round, stage, deleting(store, table, getattr(jobs.crawl_round, stage)))
         said = orbweaver("round")
@@ -93,7 +93,7 @@ def test_a_stranger_in_the_middle_of_a_round_is_found_before_it_commits(
 def test_a_round_keeps_its_settings_and_a_later_one_starts_from_the_lakes(
     orbweaver: Run, store: Store, tmp_path: Path
 ) -> None:
-    assert orbweaver("inject", "http://127.0.0.1:9/", *ALONE, "--set", "fetch.connections=7").code == 0
+    assert orbweaver("inject", "http://127.0.0.1:3999/", *ALONE, "--set", "fetch.connections=7").code == 0
     assert orbweaver("round").code == 0
     said = orbweaver("round", "--at", "+9d", "--set", "fetch.connections=8")
     assert said.code == 0

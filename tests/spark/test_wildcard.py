@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from crawler import schemas
-from crawler.settings import FetchSettings, RoundSettings, ScopeSettings, Settings
+from crawler.settings import FetchSettings, FilterSettings, RoundSettings, ScopeSettings, Settings
 from crawler.storage import Store
 from crawler.tables.lake import Lake, hold_lake
+from crawler.tables.ledger import RoundRow, State
 from crawler.tables.reader import Reader
 from jobs.crawl_round import crawl_round
 from jobs.stages.open_round import open_round
@@ -67,10 +68,16 @@ def fill(lake: Lake, *, asked_before: bool) -> None:
     if asked_before:
         known += [host(name, addresses=good("127.9.0.1"), last_request_at=1.0) for name in wild_names()]
     append(lake, schemas.HOSTS, frame(spark, tuple(c for c in schemas.HOSTS.columns if c.name != "bucket"), known))
+    commit(lake)
 
 
 def good(address: str) -> list[dict[str, object]]:
     return [{"address": address, "expires_at": time.time() + 3_600}]
+
+
+def commit(lake: Lake) -> None:
+    """A round before the first commits what was filled in: rounds refuse what nobody committed."""
+    lake.ledger.record(RoundRow(0, State.COMMITTED, NOW - 3_600, "", lake.versions()))
 
 
 def append(lake: Lake, table: schemas.Table, rows: DataFrame) -> None:
@@ -100,6 +107,7 @@ def test_a_farm_of_domains_at_one_address_takes_nothing_from_others(lake: Lake, 
     rows = [visit(f"http://{name}/", due_at=at(-60)) for name in farm]
     rows += [visit(f"http://{name}/{number}", due_at=at()) for name in honest for number in range(10)]
     append(lake, schemas.FRONTIER, frame(lake.spark, schemas.FRONTIER.columns, rows))
+    commit(lake)
     addresses = {**dict.fromkeys(farm, "127.9.0.1"), **{name: f"127.9.1.{n}" for n, name in enumerate(honest)}}
     (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in addresses.items()))
     fetch = FetchSettings(only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts"))
@@ -129,6 +137,7 @@ def test_a_round_over_loopback_reaches_every_honest_page(lake: Lake, tmp_path: P
             fetch=FetchSettings(
                 delay_s=0.0, only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts")
             ),
+            filters=FilterSettings(ports=(web.port,)),
             round=replace(ROUND, max_urls=50, max_new_hosts_per_domain=20, time_limit_s=60.0),
         )
         for _ in range(2):
@@ -153,10 +162,12 @@ def test_what_has_too_many_new_names_goes_back_into_the_line(lake: Lake, tmp_pat
         calendar = frame(lake.spark, schemas.FRONTIER.columns, rows)
         append(lake, schemas.FRONTIER, calendar)
         append(lake, schemas.URL_CHECKSUMS, calendar.select("url_key", F.lit(0).alias("round")))
+        commit(lake)
         settings = Settings(
             fetch=FetchSettings(
                 delay_s=0.0, only_allowed=True, allow_addresses=("127.9.0.0/16",), host_map=str(tmp_path / "hosts")
             ),
+            filters=FilterSettings(ports=(web.port,)),
             round=replace(ROUND, max_new_hosts_per_domain=20, time_limit_s=3_600.0),
             scope=ScopeSettings(mode="web"),
         )
