@@ -24,6 +24,19 @@ print(sys.argv[1:])
 """
 
 
+OURS = (
+    "SEEDS",
+    "LAKE",
+    "ROUNDS",
+    "ARGS",
+    "PYTHON",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+)  # of the make that runs the tests
+ENVIRON = {name: value for name, value in os.environ.items() if name not in OURS}
+
+
 def crawl_words(folder: Path, **variables: str) -> list[str]:
     """The words with which `make crawl` starts Python, once all is set up."""
     printer = folder / "python"
@@ -32,7 +45,7 @@ def crawl_words(folder: Path, **variables: str) -> list[str]:
     given = [f"{name}={value.replace('$', '$$')}" for name, value in variables.items()]
     made = subprocess.run(
         ["make", "-s", "-f", ROOT / "Makefile", "-o", "setup", "crawl", f"PY={printer}", "VENV=.", *given],
-        cwd=folder, capture_output=True, text=True, check=False,
+        cwd=folder, env=ENVIRON, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     words: list[str] = json.loads(made.stdout)
@@ -89,6 +102,8 @@ def test_commands_start_in_a_checkout_of_any_name(tmp_path: Path, name: str) -> 
         program.chmod(0o755)
     for source in ("requirements.lock", "pyproject.toml", ".venv/.locked"):
         (folder / source).touch()
-    subprocess.run(["make", "-s", "-f", ROOT / "Makefile", "PY=/bin/true", ".venv/.installed"], cwd=folder, check=True)
+    subprocess.run(
+        ["make", "-s", "-f", ROOT / "Makefile", "PY=/bin/true", ".venv/.installed"], cwd=folder, env=ENVIRON, check=True
+    )
     said = subprocess.run([programs / "orbweaver", "a b"], capture_output=True, text=True, check=False)
     assert (said.stdout, said.stderr) == (f"by python: {programs / 'orbweaver'} a b\n", "")
