@@ -114,6 +114,14 @@ def test_a_seed_is_due_now_whatever_its_host_has_to_do(spark: SparkSession) -> N
     assert [(row["tier"], row["due_at"].timestamp()) for row in rows] == [(discover.SEED_TIER, NOW)]
 
 
+@pytest.mark.parametrize(("lowest", "tiers"), [(4, [1, 1, 1, 3, 3]), (2, [1] * 5), (1, [1] * 5)])
+def test_what_is_near_the_seeds_comes_before_what_is_deep(spark: SparkSession, lowest: int, tiers: list[int]) -> None:
+    settings = replace(Settings(), revisit=replace(Settings().revisit, lowest_tier=lowest))
+    depths = spark.createDataFrame([(depth,) for depth in range(5)], "depth int")
+    found = depths.select("depth", discover.tier_of(settings).alias("tier")).orderBy("depth").collect()
+    assert [row["tier"] for row in found] == tiers
+
+
 def test_new_urls_take_their_text_from_any_one_segment(spark: SparkSession) -> None:
     text = [{"url_key": key_of(url), "url": url, "host": url[7:-1], "source": "link"} for url in (X, X, Y, Z)]
     unseen = spark.createDataFrame([(key_of(X),), (key_of(Z),)], "url_key bigint")
