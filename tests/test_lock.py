@@ -124,6 +124,17 @@ def test_an_overtaken_holder_commits_nothing_even_when_it_beats_again(
         acquire(store)
 
 
+def test_of_several_tokens_the_highest_holds_the_lock(store: Store) -> None:
+    for token in (1, 2, 3):
+        lock = acquire(store, lambda: 1_000.0)
+        assert (lock.token, current_holder(store)) == (token, lock.holder)
+        if token < 3:
+            make_look_dead(lock)
+    for later_s, left_s in ((0.0, locking.LEASE_S), (locking.LEASE_S + 9.0, 0.0)):
+        with pytest.raises(LockHeld, match=rf"\(token 3\)\. .* its lease ends {left_s:.0f} s from now"):
+            acquire(store, lambda: 1_000.0 + later_s)  # noqa: B023 - it is called at once
+
+
 def test_a_lock_whose_file_was_removed_is_lost(store: Store) -> None:
     lock = acquire(store)
     lock.check()

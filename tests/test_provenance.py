@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -255,6 +256,31 @@ def test_strangers_in_the_ledger_are_refused_as_well(store: Store, change: Calla
     assert [one.table for one in restore(store)] == ["rounds"]
     assert Ledger(store).newest(9) == before
     assert settle(store) == versions_of(store)
+
+
+def test_beside_a_ledger_that_is_too_old_a_stranger_is_not_taken_back_either(store: Store) -> None:
+    appended(at(store, schemas.SEEDS), schemas.SEEDS)
+    write(store, schemas.CAPTURES, "orbweaver/captures", 2)
+    with pytest.raises(TableError) as refused:
+        settle(store)
+    assert "table seeds: version 2 was written by a stranger" in str(refused.value)
+    assert "`rounds` is older than the other tables" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"engineInfo": "Spark/4", "clientVersion": "x.1", "operation": "MERGE"}, "MERGE by Spark/4"),
+        ({"engineInfo": "Spark/4", "operation": "MERGE"}, "MERGE by Spark/4"),
+        ({"clientVersion": "x.1", "operation": "WRITE", "timestamp": 1_500}, "WRITE by x.1 at 1970-01-01T00:00:01Z"),
+        ({"timestamp": "soon"}, "an unnamed operation by an unnamed engine"),
+    ],
+)
+def test_a_stranger_is_named_as_far_as_its_entry_does(store: Store, info: dict[str, Any], said: str) -> None:
+    entry = [json.dumps({"commitInfo": info}), json.dumps({"remove": {"path": "x"}})]
+    store.put(f"tables/seeds/_delta_log/{2:020d}.json", "\n".join(entry).encode())
+    with pytest.raises(TableError, match=f"version 2 was written by a stranger: {said}\n"):
+        settle(store)
 
 
 def test_files_that_are_gone_cannot_be_taken_back(store: Store) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from crawler.fetch import addresses
 from crawler.fetch.addresses import AddressPolicy, address_policy, own_addresses, parse_networks, refuse_address
 from crawler.settings import FetchSettings
 
@@ -81,6 +82,17 @@ def test_only_allowed_refuses_public_addresses_too() -> None:
     assert policy.refuse("127.0.0.1") == "own_address"
     assert policy.refuse("127.77.3.4") is None
     assert policy.refuse("9.9.9.9") is None
+
+
+def test_addresses_of_this_machine_are_read_as_the_kernel_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "/proc/net/fib_trie": "Main:\n  |-- 8.8.0.0\n     /24 link UNICAST\n  |-- 8.8.8.8\n     /32 host LOCAL\n"
+        "  |-- 8.8.8.255\n     /32 link BROADCAST\n",
+        "/proc/net/if_inet6": "26064700000000000000000000001111 02 40 00 80     eth0\n\n",
+    }
+    monkeypatch.setattr(addresses, "_lines", lambda path: files[path].splitlines())
+    monkeypatch.setattr(addresses, "_own_by_name", set)
+    assert own_addresses() == {"8.8.8.8", "2606:4700::1111"}
 
 
 def test_the_loopback_address_of_this_machine_is_found() -> None:

@@ -91,6 +91,19 @@ def test_no_domain_and_no_address_has_more_than_its_share(hosts: list[tuple[str,
     assert popped(queue) == [hosts[2][0]]
 
 
+def test_of_those_who_may_look_again_the_earliest_counts() -> None:
+    queue = HostQueue(Room(8, 8, 0.25))
+    times = {"a": (1.0, 1.0, 5.0), "b": (1.0, 1.0, 3.0)}
+    hosts = {f"h{n}.{name}.test": (host(f"h{n}.{name}.test"), at) for name in times for n, at in enumerate(times[name])}
+    for one, at in hosts.values():
+        queue.push(one, at)
+    assert len(popped(queue)) == 4
+    for name in ("h0.a.test", "h0.b.test"):
+        queue.release(hosts[name][0])
+    assert queue.next_at() == 3.0
+    assert popped(queue) == ["h2.b.test", "h2.a.test"]
+
+
 def test_a_share_is_one_slot_at_least() -> None:
     queue = HostQueue(Room(1, 1, 0.01))
     queue.push(host("a.test"), 1.0)

