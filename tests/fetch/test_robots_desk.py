@@ -42,12 +42,20 @@ def test_sitemaps_that_robots_names_are_discovered(web: LittleWeb, run: Run) -> 
     assert run.discovered() == {"http://a.test/map.xml": "sitemap"}
 
 
-@pytest.mark.parametrize("answer", [Answer(b"x", 500), Answer(b"x", 429), Answer(b"disallow", is_cut=True)])
-def test_an_unreachable_robots_forbids_everything(web: LittleWeb, run: Run, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(b"x", 500), "robots.txt: status 500"),
+        (Answer(b"x", 429), "robots.txt: status 429"),
+        (Answer(b"disallow", is_cut=True), "robots.txt: body cut: disconnect"),
+    ],
+)
+def test_an_unreachable_robots_forbids_everything(web: LittleWeb, run: Run, answer: Answer, reason: str) -> None:
     web.put("a.test", "/robots.txt", answer)
     run.fetch = NEVER
     run.plan(web.put("a.test", "/", page()), web.put("a.test", "/b", page())).go(time_s=20)
     assert set(run.by_path().values()) == {"robots_unreachable"}
+    assert {row["reason"] for row in run.outcomes()} == {reason}
     assert web.paths("a.test") == ["/robots.txt"]
     (state,) = run.hosts().values()
     assert state["is_out"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from crawler.fetch.attempt import LeaseLost
 from crawler.fetch.host_queue import HostRun
 from crawler.fetch.loop import SLOW_AFTER_S, FetchLoop
 from crawler.fetch.politeness import Turn
@@ -205,6 +206,23 @@ class Steps:
         self.now += self.takes_s
         host.row += self.settles
         return None
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_an_attempt_that_is_over_is_told_also_while_its_last_visits_end(is_stopped: bool) -> None:
+    """Whether the driver asked to stop, or the time box has ended."""
+
+    async def overtaken() -> None:
+        raise LeaseLost("overtaken")
+
+    async def end() -> None:
+        nothing: Any = None
+        loop = FetchLoop(nothing, nothing, lambda: 1_000.0, 2_000.0)
+        loop._active[asyncio.create_task(overtaken())] = HostRun(nothing, HostState("a.test"), Turn(), 0, 1)
+        await (loop._leave() if is_stopped else loop._cut_off())
+
+    with pytest.raises(LeaseLost, match="overtaken"):
+        asyncio.run(end())
 
 
 @pytest.mark.parametrize(("lasted_s", "is_parked"), [(0.0, False), (SLOW_AFTER_S - 0.1, False), (SLOW_AFTER_S, True)])

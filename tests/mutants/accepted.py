@@ -105,4 +105,10 @@ ACCEPTED: tuple[Accepted, ...] = (
         "is_full = size > self.settings.max_bytes or len(self._open.outcomes) >= self.settings.max_urls",
         "whether a file of exactly so many bytes is full is nothing anybody was promised",
     ),
+    Accepted(
+        "crawler/fetch/politeness.py",
+        "gap_factor: int = 1",
+        "gap_factor: int = 0",
+        "the factor of an address is never taken for less than 1, whatever its hosts say",
+    ),
 )
