@@ -90,8 +90,8 @@ class KnownAddress:
 class RobotsCopy:
     """What a server last said to `/robots.txt` under one scheme.
 
-    `status` is the final HTTP status, 0 when the server could not be reached. `good_*` is the last copy that told us
-    anything, kept for the case that the server stays unreachable (RFC 9309, 2.3.1.4).
+    `status` is the final HTTP status, 0 when the server could not be reached; the last copy that told us anything is
+    kept beside it then (RFC 9309, 2.3.1.4).
     """
 
     scheme: str
